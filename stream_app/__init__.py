@@ -28,7 +28,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Tasks and the command line import this package first, and most of them do not read.
+    # Imported lazily: tasks and the command line import this package first, and most never read a
+    # table.
     if name in _MODULES:
         return getattr(importlib.import_module(f"{_ROOM}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """`python -m stream_app` is `stream-app`.
 
-Ctrl-C is quiet from the first moment on. Before the command line is read, and after it has ended,
-there is nothing to clear up. In between it is a `KeyboardInterrupt`.
+Ctrl-C never prints a traceback. While a verb runs, it raises `KeyboardInterrupt`. Before and after
+that it ends the process at once, because nothing needs cleaning up.
 """
 
 import importlib
@@ -15,11 +15,11 @@ _INTERRUPTED = 130
 
 
 def run() -> None:
-    """The program; does not come back."""
+    """Run the command line and exit the process."""
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_usual:  # otherwise the parent process wants it ignored
+    if is_usual:  # otherwise the parent process has asked to ignore Ctrl-C
         signal.signal(signal.SIGINT, _end)
-    # The import takes a moment, in which Ctrl-C may come.
+    # Ctrl-C may arrive during the import.
     with lean_imports():
         cli = importlib.import_module("stream_app.app.cli.main")
         cli.verb_module(sys.argv[1:])

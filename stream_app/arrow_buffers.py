@@ -1,6 +1,6 @@
 """NumPy views of Arrow columns: offsets, bytes and fixed-width values without copies.
 
-Used by the casts of `cdc`. Every function keeps to the array's own slice (offset and length).
+The casts of `cdc` use it. Every function respects the array's slice (offset and length).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Int32s = npt.NDArray[np.int32]
 
 
 def offsets_of(array: pa.Array) -> Int32s:
-    """The offsets of a string or binary array [n] into its data buffer: int32 [n + 1].
+    """The offsets of a string or binary array [n] in its data buffer: int32 [n + 1].
 
     Four values, of which the third is null::
 
@@ -42,19 +42,19 @@ def bytes_of(array: pa.Array) -> Bytes:
 
 
 def own_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
-    """The bytes of a string or binary array [n] alone, and its offsets in them: int64 [n + 1]."""
+    """The bytes of a string or binary slice [n] alone, and its offsets in them: int64 [n + 1]."""
     offsets = offsets_of(array).astype(np.int64)
     return bytes_of(array)[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
 def lengths_of(array: pa.Array) -> Int32s:
-    """Bytes of each value of a string or binary array: int32 [n]; nulls made by a parser have 0."""
+    """The length of each string or binary value in bytes: int32 [n]; parsers leave nulls empty."""
     offsets = offsets_of(array)
     return offsets[1:] - offsets[:-1]
 
 
 def int64s_of(array: pa.Array) -> Int64s:
-    """The values of an int64 array [n]; arbitrary where it is null."""
+    """Return the values of an int64 array [n]; a null's value is arbitrary."""
     if len(array) == 0:
         return np.empty(0, np.int64)
     return np.frombuffer(array.buffers()[1], dtype=np.int64)[
@@ -63,22 +63,22 @@ def int64s_of(array: pa.Array) -> Int64s:
 
 
 def valid_of(array: pa.Array) -> Bools:
-    """The mask of the array's values that are not null: bool [n]."""
+    """Return the mask of the values that are not null: bool [n]."""
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
     return bools_of(array.is_valid())
 
 
 def bools_of(array: pa.Array) -> Bools:
-    """A boolean array as NumPy, bool [n]; null counts as false."""
+    """Return a boolean array as NumPy, bool [n]; null counts as false."""
     if array.null_count:
         array = pc.fill_null(array, False)
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def null_where(array: pa.Array, mask: Bools) -> pa.Array:
-    """The array with null wherever `mask`, bool [n], is true; those values have no bytes left."""
-    if pa.types.is_struct(array.type):  # for which there is no kernel; its fields become null too
+    """Put null where `mask`, bool [n], is true, and drop the bytes of these values."""
+    if pa.types.is_struct(array.type):  # Arrow has no kernel for it; its fields become null too
         return pa.StructArray.from_arrays(
             [null_where(array.field(index), mask) for index in range(array.type.num_fields)],
             fields=list(array.type),
@@ -86,26 +86,26 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
         )
     if pa.types.is_nested(array.type):
         return array.take(pa.array(np.arange(len(array)), mask=mask))
-    # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
+    # Not if_else, which leaves the bytes of a string that becomes null in the buffer.
     return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))
 
 
 def any_of(*masks: Bools | None) -> Bools | None:
-    """The union of masks; None: no mask is true anywhere."""
+    """Return the union of masks, or None if no mask is true anywhere."""
     present = [mask for mask in masks if mask is not None]
     union: Bools | None = np.logical_or.reduce(present) if present else None
     return union if union is not None and union.any() else None
 
 
 def values_at(array: pa.Array, places: npt.NDArray[Any]) -> pa.Array:
-    """The values at places; null where a place is -1."""
+    """Return the values at the given places, and null for a place of -1."""
     return array.take(pa.array(np.maximum(places, 0), mask=places < 0))
 
 
 def gathered_array(
     parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, kind: pa.DataType
 ) -> pa.Array:
-    """One array [count] of parts, each with the positions of its values; null elsewhere."""
+    """Join parts, each with the positions of its values, into one array [count]; null elsewhere."""
     for index, part in parts:
         if len(part) == count and bool((index == np.arange(count)).all()):
             return part
@@ -118,10 +118,10 @@ def gathered_array(
 
 
 def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
-    """The bytes from each start to its end, both ascending: binary [n], copied once."""
+    """Copy the bytes from each start to its end, both ascending, into a binary array [n]."""
     if not len(starts):
         return pa.array([], pa.binary())
-    # Of the slices and what lies between them, every second one is wanted.
+    # Slices alternate with the gaps between them, and only the slices are wanted.
     bounds = np.stack([starts, ends], axis=1).reshape(-1).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
     both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
@@ -129,5 +129,5 @@ def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
 
 
 def children_of(rows: pa.Array) -> list[pa.Array]:
-    """Columns of a struct; a parser has put null into them where the struct is null."""
+    """The columns of a struct; parsers put null into them where the struct is null."""
     return [rows.field(index) for index in range(rows.type.num_fields)]

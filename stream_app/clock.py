@@ -36,12 +36,12 @@ class Clock(Protocol):
 
 
 def local_wall_clock_ms(clock: Clock) -> int:
-    """The local time of day as if it were UTC, in milliseconds: how Paimon stamps files."""
+    """The local time as if it were UTC, in milliseconds, as Paimon stamps files."""
     return wall_clock_ms(clock.now_ms())
 
 
 def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
-    """The time that a wall clock shows at an instant (since 1970 in UTC), as if it were UTC.
+    """Return the wall-clock time at an instant (milliseconds since 1970 in UTC), as if it were UTC.
 
     Args:
         zone: None: the machine's.
@@ -52,7 +52,7 @@ def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
 
 
 def utc_ms(wall_clock: int) -> int:
-    """The moment at which a clock on the wall of this machine shows a time (`wall_clock_ms`)."""
+    """The instant at which this machine's wall clock shows a time; inverts `wall_clock_ms`."""
     shown = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
     return int(shown.astimezone().timestamp()) * 1000 + wall_clock % 1000
 

@@ -7,11 +7,11 @@ An error has a problem, its place and the remedy. The tree::
     ├── SchemaMismatchError     2  the table and what is configured do not fit
     ├── TableNotFoundError      2  no table at this path
     ├── UnsupportedTableError   2  the table uses a Paimon feature that we must not touch
-    ├── CorruptFileError        2  bytes on disk are not what the metadata promised
+    ├── CorruptFileError        2  bytes on disk differ from the metadata that describes them
     ├── StorageError            1  the file system refused: disk full, gone
-    │   └── NoAccessError       2  no right, or a path that cannot be
+    │   └── NoAccessError       2  no permission, or an impossible path
     ├── SourceError             1  Kafka cannot be reached
-    │   └── WrongSourceError    2  a topic is missing, recreated, or holds what the job cannot take
+    │   └── WrongSourceError    2  a topic is missing, recreated, or has unusable records
     │       └── ExpectationError 2 a record breaks an expectation that ends the job
     ├── CheckpointError         2  the checkpoint does not belong to this table or its version
     │   └── LateCommitError     1  a commit was held up until its snapshot's number was free again
@@ -21,7 +21,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── MergeError              2  the merge engine cannot take a row, such as a delete
     ├── TablesHeldError         1  a run has ended, and an error holds some of its tables back
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
-    ├── JvmEndedError           1  the driver's JVM died, and the driver with it
+    ├── JvmEndedError           1  the driver's JVM died
     ├── CompactionError         1  a bucket cannot be compacted
     ├── StoppedError            1  the job was asked to end while it waited
     └── CommitError             1  a snapshot could not be published
@@ -48,7 +48,7 @@ NOT_COMPARED = 3
 
 
 class StreamAppError(Exception):
-    """Root of every error that the project raises on purpose.
+    """The root of every error that the project raises on purpose.
 
     Args:
         what: one sentence: the problem, with the offending value.
@@ -72,7 +72,7 @@ class StreamAppError(Exception):
         self.fix = fix
 
     def locate(self, where: str) -> None:
-        """Add the place, unless the error has one."""
+        """Add the place to the error, unless it has one."""
         self.where = self.where or where
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class StreamAppError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[partial[StreamAppError], tuple[()]]:
-        # Errors cross process borders (Spark pickles them); the inherited way forgets keywords.
+        # Spark pickles errors between processes, and the inherited method loses keyword arguments.
         return partial(type(self), self.what, where=self.where, fix=self.fix), ()
 
 
@@ -105,7 +105,7 @@ class TableNotFoundError(StreamAppError, exit_code=PERSON_NEEDED):
 
 
 class CorruptFileError(StreamAppError, exit_code=PERSON_NEEDED):
-    """A file of the table is not what the metadata that names it promised."""
+    """A file of the table differs from the metadata that names it."""
 
 
 class StorageError(StreamAppError):
@@ -113,7 +113,7 @@ class StorageError(StreamAppError):
 
 
 class NoAccessError(StorageError, exit_code=PERSON_NEEDED):
-    """The job may not use a path, or it cannot exist: a file as a folder, a name too long."""
+    """The job has no permission for a path, or the path is impossible, such as a too long name."""
 
 
 class SourceError(StreamAppError):
@@ -121,7 +121,7 @@ class SourceError(StreamAppError):
 
 
 class WrongSourceError(SourceError, exit_code=PERSON_NEEDED):
-    """The source is not what the job was made for: its topics, their records, or the login."""
+    """The topics, their records or the login do not match the job's configuration or checkpoint."""
 
 
 class ExpectationError(WrongSourceError):
@@ -133,7 +133,7 @@ class CheckpointError(StreamAppError, exit_code=PERSON_NEEDED):
 
 
 class LateCommitError(CheckpointError, exit_code=FAILED):
-    """A commit was delayed until its snapshot's number had been used by others and freed."""
+    """A commit was delayed until other writers had used its snapshot number and freed it again."""
 
 
 class BadRecordsError(StreamAppError, exit_code=PERSON_NEEDED):
@@ -141,7 +141,7 @@ class BadRecordsError(StreamAppError, exit_code=PERSON_NEEDED):
 
 
 class NoGoodRecordError(BadRecordsError, exit_code=FAILED):
-    """A run has ended, and all records that it has read are in the quarantine."""
+    """A run has ended, and every record that it read is in the quarantine."""
 
 
 class RecordTooLargeError(StreamAppError, exit_code=PERSON_NEEDED):
@@ -149,15 +149,15 @@ class RecordTooLargeError(StreamAppError, exit_code=PERSON_NEEDED):
 
 
 class MergeError(StreamAppError, exit_code=PERSON_NEEDED):
-    """The table's merge engine cannot merge a row: a delete, or a value to undo."""
+    """The table's merge engine cannot merge a row, such as a delete or a retracted value."""
 
 
 class TablesHeldError(StreamAppError):
-    """A run has ended, and some of its tables are held back; the others have everything."""
+    """A run has ended with some tables held back; the other tables have all rows."""
 
 
 class WorkerLostError(StreamAppError):
-    """A worker of Spark died in the middle of its task, as often as a task is tried."""
+    """A Spark worker died in its task at every attempt."""
 
 
 class JvmEndedError(StreamAppError):
@@ -165,7 +165,7 @@ class JvmEndedError(StreamAppError):
 
 
 class CompactionError(StreamAppError):
-    """A bucket cannot be compacted; its writes stop at the stop trigger."""
+    """A bucket cannot be compacted, so its writes wait at the stop trigger."""
 
 
 class StoppedError(StreamAppError):
@@ -180,16 +180,17 @@ class CommitConflictError(CommitError):
     """Another writer changed what this commit builds on.
 
     Attributes:
-        files: names of the commit's files that do not fit; empty: nothing fits. Pickling drops it.
+        files: names of the commit's files that conflict; empty: the whole commit does. Pickling
+            drops them.
     """
 
     files: frozenset[str] = frozenset()
 
     def about_files(self, files: Iterable[str]) -> Self:
-        """The same error, about these files."""
+        """Return the same error with the names of the conflicting files."""
         self.files = frozenset(files)
         return self
 
 
 class OutdatedRowsError(CommitConflictError):
-    """Rows were routed to buckets that their partition no longer has: they are written anew."""
+    """Rows were routed to buckets that their partition no longer has, and must be written again."""

@@ -1,9 +1,10 @@
-"""Requests over HTTP that go nowhere but to the address that a person has configured.
+"""Sends HTTP requests only to the address that a person has configured.
 
-A redirect is an error here: the request's login, signature and body are for the configured host
-alone, and an answer must not choose another. The length of an answer and its time are bounded too.
+A redirect is an error, because the request's login, signature and body must reach only the
+configured host. The length and the duration of an answer are bounded, too.
 
-Sources: none; `urllib.request` itself sends a request's headers to any host that a redirect names.
+Sources: none. `urllib.request` alone would send a request's headers to any host that a redirect
+names.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ _CHUNK = 1 << 16
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follow none; the redirect itself becomes an `HTTPError`."""
+        """Follow no redirect, so that it becomes an `HTTPError`."""
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 class LongAnswerError(ValueError):
-    """An answer has more bytes than are accepted."""
+    """An answer is longer than its limit."""
 
 
 def opened(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse:
-    """The answer to a request, whose body is still to be read.
+    """Send a request and return its answer, whose body the caller still has to read.
 
     Args:
         timeout_s: for each wait.
@@ -44,7 +45,7 @@ def opened(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse
 
 
 def answer_to(request: urllib.request.Request, *, timeout_s: float, bytes_max: int) -> bytes:
-    """The body of the answer to a request.
+    """Send a request and return the body of its answer.
 
     Args:
         timeout_s: for each wait, and three times as much for the whole answer.

@@ -1,7 +1,7 @@
-"""Connections to databases that a JDBC URL names, by their Python drivers.
+"""Connects to the database that a JDBC URL names, through its Python driver.
 
-SQLite's driver is a part of Python. Those of PostgreSQL and MySQL are an extra
-(`stream_app[jdbc]`). MariaDB is reached as MySQL.
+Python contains SQLite's driver. The extra `stream_app[jdbc]` installs those of PostgreSQL and
+MySQL. MariaDB uses MySQL's driver.
 
 Sources: the URL forms of the JDBC drivers of PostgreSQL, MySQL, MariaDB and SQLite.
 """
@@ -24,11 +24,11 @@ _TIMEOUT_S = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcUrl:
-    """The parts of a URL; a text of it holds no password.
+    """The parts of a JDBC URL; its text shows no password.
 
     Attributes:
         database: PostgreSQL's database with the schemas, MySQL's with the tables, SQLite's file.
-        answer_s: seconds for which an answer of MySQL is awaited.
+        answer_s: seconds to wait for an answer of MySQL.
     """
 
     driver: Driver
@@ -97,12 +97,12 @@ def _sqlite(module: Any, url: JdbcUrl) -> Any:
     connection = module.connect(
         url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
     )
-    # Creating and deleting the journal's file costs more than a change. The mode is a property of
-    # the file, so its creator chooses: WAL costs a quarter. In a file of others a journal that
-    # stays is as safe, and this connection's own affair.
+    # Creating and deleting the journal's file costs more than a change; WAL costs a quarter of it.
+    # The mode belongs to the database file, so only its creator sets WAL. In another's file this
+    # connection keeps its journal file, which is as safe.
     if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
         is_new = connection.execute("PRAGMA page_count").fetchone() == (0,)
-        with suppress(module.OperationalError):  # another process creates the file right now
+        with suppress(module.OperationalError):  # another process is creating the file
             connection.execute(f"PRAGMA journal_mode = {'WAL' if is_new else 'PERSIST'}")
     return connection
 
@@ -123,15 +123,15 @@ def parse_jdbc_url(
     drivers: tuple[Driver, ...] = DRIVERS,
     login: Mapping[str, str] | None = None,
 ) -> JdbcUrl:
-    """Take a URL apart.
+    """Parse a JDBC URL.
 
     Args:
         key: the name of the option or argument that has the URL, for messages.
-        drivers: those that are allowed.
+        drivers: the allowed drivers.
         login: ``user`` and ``password``, which win over those of the URL.
 
     Raises:
-        UsageError: it names none of these databases.
+        UsageError: the URL names none of these databases.
     """
     driver = next((driver for driver in drivers if text.startswith(f"jdbc:{driver.name}:")), None)
     if driver is SQLITE:

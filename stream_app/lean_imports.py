@@ -1,6 +1,6 @@
-"""Imports the modules of a process quickly: two thousand in a driver.
+"""Speeds up the imports with which a process starts; a driver has two thousand modules.
 
-Used by the programs that begin a process, before they import anything else.
+Each program enters `lean_imports` before it imports anything else.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from types import ModuleType
 
 @contextmanager
 def lean_imports(*, without_pandas: bool = True) -> Iterator[None]:
-    """Import within the block; what is imported there stays for the life of the process.
+    """Speed up the imports in the block; its modules stay for the life of the process.
 
-    1. The garbage collector rests: it would walk all modules again and again, a seventh of the
-       time. Afterwards it leaves out what was imported.
-    2. Arrow does not import pandas, which has 300 modules. It does so to ask whether a list is a
-       Series, and keeps the first answer.
+    1. The garbage collector pauses: walking all modules repeatedly takes a seventh of the time.
+       Afterwards it ignores the imported modules.
+    2. Arrow does not import pandas, which has 300 modules. Arrow would import it to ask whether a
+       list is a Series, and caches the first answer.
 
     Args:
-        without_pandas: Arrow never gets a Series or a data frame in this process.
+        without_pandas: this process never passes a Series or a data frame to Arrow.
     """
     gc.disable()
     if without_pandas and "pandas" not in sys.modules:

@@ -1,7 +1,7 @@
-"""The local disk of a process: for copies, indexes, and rows that do not fit into memory.
+"""Folders and files on local disk, for copies, indexes, and rows that do not fit into memory.
 
-It is the system's folder for temporary files, where a cluster puts a task's files. Every module
-that writes there asks this one.
+They lie in the system's folder for temporary files, which a cluster sets for each task. Every
+module that writes to local disk gets its paths here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import IO
 
 
 def local_disk() -> Path:
-    """The folder: ``$TMPDIR`` as it is now, or the system's."""
+    """The folder for temporary files: the current ``$TMPDIR``, or the system's default."""
     given = Path(os.environ.get("TMPDIR", ""))
     is_fit = given.is_absolute() and os.access(given, os.W_OK | os.X_OK)
     return given if is_fit else Path(tempfile.gettempdir())
 
 
 def kept_folder(name: str) -> Path:
-    """A folder that outlives the process; the user's own. It need not be there."""
+    """The path of this user's folder that outlives the process; it may not exist yet."""
     return local_disk() / f"stream_app-{os.getuid()}" / name
 
 
 def scratch_folder(name: str, parent: str | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A new folder, which is deleted with all that it holds.
+    """A new folder, which is deleted with its content at the end of the block.
 
     Args:
         parent: the folder in which it is made; None: the local disk's.
@@ -34,5 +34,5 @@ def scratch_folder(name: str, parent: str | None = None) -> tempfile.TemporaryDi
 
 
 def scratch_file(name: str) -> IO[bytes]:
-    """A new file without a name, whose bytes are deleted when it is closed everywhere."""
+    """A new unnamed file, which the system deletes when its last handle is closed."""
     return tempfile.TemporaryFile(prefix=f"stream_app-{name}-", dir=local_disk())

@@ -1,7 +1,7 @@
-"""Adds facts about a piece of work to its log lines: table, epoch, offsets.
+"""Adds the context of a piece of work to its log lines: table, epoch, offsets.
 
-Code that knows it says so once, and each line of any module within has it. Only a log of JSON lines
-shows it; the text of a line says the same in words.
+Code that knows these facts opens a block, and every line logged within the block carries them. Only
+JSON logs show them as fields; the text of a line repeats them in words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FACTS: ContextVar[Mapping[str, object]] = ContextVar("log_facts", default={})  
 
 @contextmanager
 def logging_about(**facts: object) -> Iterator[None]:
-    """Lines that this thread logs within are about these too; None: not known."""
+    """Add these facts to all lines that this thread logs within the block, except None."""
     known = {name: value for name, value in facts.items() if value not in (None, "", {})}
     token = _FACTS.set({**_FACTS.get(), **known})
     try:
@@ -25,5 +25,5 @@ def logging_about(**facts: object) -> Iterator[None]:
 
 
 def current_facts() -> Mapping[str, object]:
-    """The facts that lines of this thread are about."""
+    """The facts of the blocks that this thread is in."""
     return _FACTS.get()

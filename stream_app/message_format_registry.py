@@ -65,16 +65,16 @@ def format_named(name: str) -> FormatDeclaration:
 
 
 def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
-    """The facts that messages of a format show about their source.
+    """What messages of a format show about their source, such as its tables and columns.
 
     Raises:
-        UsageError: unknown format, or options that it cannot be made of.
+        UsageError: the format is unknown, or its options are wrong.
     """
     return format_named(name).facts(options)
 
 
 def message_format(name: str, setup: FormatSetup) -> Pipeline:
-    """Make a format, with the steps that are its own options'.
+    """Make a format, with the steps that its options ask for.
 
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
@@ -114,10 +114,10 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
 
 
 def _make(name: str, setup: FormatSetup) -> MessageFormat:
-    """Can be pickled with a name, which functions of a format need not be."""
+    """Make a format by its name, so that a partial of this function can be pickled."""
     return format_named(name).make(setup)
 
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
-    """The source table of each message of a format; can be pickled with its arguments."""
+    """The source table of each message of a format; a partial of this function can be pickled."""
     return source_facts(name, options).origins(messages)

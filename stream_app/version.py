@@ -1,4 +1,4 @@
-"""The version of stream_app, which also stands in each snapshot that it commits."""
+"""The version of stream_app, which each snapshot that it commits records."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 
 The job's own `CompactCoordinator` decides, from a table's real options; its real `CompactTask` runs
 over real metadata. Sizes come from a model of the keys, and time is simulated: epochs come at a
-fixed pace, a compaction takes as long as its input at a given rate and runs beside them, and an
-epoch waits where the job would wait.
+fixed pace, a compaction takes as long as its input at a given rate, and epochs wait as in the job.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -86,8 +85,7 @@ ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
 LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
-FRESHNESS = 20
-"""The default of ``compaction-freshness``."""
+FRESHNESS = 20  # the default of compaction-freshness
 
 
 @dataclass
@@ -352,9 +350,12 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
             yield simulate(load, settings, flushes).markdown(load.name, text)
         for added in LEVELS:
-            chosen = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
             levels = "".join(f", `{key}` = {value}" for key, value in added.items())
-            yield chosen.markdown(load.name, f"`compaction-policy` = auto{levels}")
+            outcome = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
+            yield outcome.markdown(load.name, f"`compaction-policy` = auto{levels}")
+        longer = replace(load, flush_bytes=11 * load.flush_bytes, interval_s=11 * load.interval_s)
+        outcome = simulate(longer, options, flushes // 11, freshness=FRESHNESS)
+        yield outcome.markdown(load.name, "`compaction-policy` = auto, epochs 11 × as long")
     yield from decision_lines()
 
 

@@ -39,6 +39,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_pace import FixedPace
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -113,7 +114,7 @@ def by_the_job(
         return 1
 
     stream = TopicStream(
-        rules=EpochRules(limit=1, trigger_s=seconds),
+        rules=EpochRules(limit=1, drains=False),
         source=offsets_of(bootstrap, topic),
         epoch_log=EpochLog(checkpoint, goes_back=True),
         writer=EpochLogWriter(checkpoint),
@@ -121,6 +122,7 @@ def by_the_job(
         failure=lambda: None,
         jobs=JobGroup(spark, "bench"),
         clock=SystemClock(),
+        pace=FixedPace(seconds),
     )
     stream.start()
     counter.stop = stream.stop

@@ -1,7 +1,8 @@
 """How old a message is when its rows are committed: a steady stream, the real job and broker.
 
     ./run.sh bench freshness
-    python -m bench.jobs.freshness [--rate N] [--seconds N] [--trigger TEXT]
+    python -m bench.jobs.freshness [--rate N] [--seconds N] [--warm-up N]
+        [--trigger TEXT | --freshness TEXT]
 
 A process sends changes of the shop's orders at a steady rate, each with the moment of its sending
 as its stamp. The job has two cores, changelog input and compaction. A message's age is the time
@@ -42,6 +43,7 @@ WARM_UP_S = 20
 EPOCH_MAX = 250_000
 _PULSE_S = 0.01
 _READY_S = 120.0
+_PACE = f'trigger = "{TRIGGER}"'
 _GOALS = (0.2, 0.4)
 
 
@@ -83,10 +85,16 @@ class Freshness:
         )
 
 
-def measure(folder: Path, rate: int, seconds: int, trigger: str) -> Freshness:
-    """Start broker and job, send, and compare stamps with commits."""
+def measure(
+    folder: Path, rate: int, seconds: int, pace: str, warm_up: int = WARM_UP_S
+) -> Freshness:
+    """Start broker and job, send, and compare stamps with commits.
+
+    Args:
+        pace: the line of the job's configuration about the length of epochs.
+    """
     messages, job_folder = folder / "messages.parquet", folder / "fresh"
-    write_messages(messages, rate * (WARM_UP_S + seconds))
+    write_messages(messages, rate * (warm_up + seconds))
     job_folder.mkdir()
     with EmbeddedBroker(folder / "fresh-kafka") as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
@@ -98,7 +106,7 @@ def measure(folder: Path, rate: int, seconds: int, trigger: str) -> Freshness:
                 "bootstrap": broker.bootstrap,
                 "folder": str(job_folder),
                 "epoch": EPOCH_MAX,
-                "trigger": trigger,
+                "pace": pace,
             }
         )
         command = [sys.executable, "-P", "-m", "stream_app", "ingest"]
@@ -122,6 +130,9 @@ def measure(folder: Path, rate: int, seconds: int, trigger: str) -> Freshness:
             finally:
                 job.send_signal(signal.SIGTERM)
                 job.wait()
+    for line in (job_folder / "log.txt").read_text().splitlines():
+        if "freshness: " in line:
+            print(line)
     return _compared(stamps, _events(events), seconds, processor_s, load)
 
 
@@ -223,12 +234,12 @@ def _wait_for_offsets(events: Path, ends: Mapping[int, int], job: subprocess.Pop
 
 def lines(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[str]:
     yield f"{rate:,} messages a second for {seconds} s, trigger {TRIGGER}"
-    yield from measure(folder, rate, seconds, TRIGGER).lines()
+    yield from measure(folder, rate, seconds, _PACE).lines()
 
 
 def goals(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[Goal]:
     """Both quantiles, and the snapshots of compactions ÷ those of epochs."""
-    measured = measure(folder, rate, seconds, TRIGGER)
+    measured = measure(folder, rate, seconds, _PACE)
     for name, age, bound in zip(("median", "99th"), measured.quantiles, _GOALS, strict=True):
         yield Goal(f"age at the commit, {rate:,} messages/s, {name}, s", age, bound)
     yield Goal("snapshots of compactions ÷ of epochs", measured.compacts / measured.appends, 1)
@@ -238,14 +249,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.jobs.freshness")
     parser.add_argument("--rate", type=int, default=RATE)
     parser.add_argument("--seconds", type=int, default=SECONDS)
-    parser.add_argument("--trigger", default=TRIGGER)
+    parser.add_argument("--warm-up", type=int, default=WARM_UP_S)
+    pace = parser.add_mutually_exclusive_group()
+    pace.add_argument("--trigger", default=TRIGGER)
+    pace.add_argument("--freshness")
     parser.add_argument("--send", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.send:
         send(*json.loads(args.send))
         return
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-        for line in measure(Path(folder), args.rate, args.seconds, args.trigger).lines():
+        stated = f'trigger = "{args.trigger}"'
+        if args.freshness is not None:
+            stated = f'freshness = "{args.freshness}"'
+        measured = measure(Path(folder), args.rate, args.seconds, stated, args.warm_up)
+        for line in measured.lines():
             print(line)
 
 

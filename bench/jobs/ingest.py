@@ -251,7 +251,7 @@ partition-keys = ["dt"]
 changelog-producer = "{job.get("changelog", "input")}"
 [stream]
 checkpoint = "{folder}/checkpoint"
-trigger = "{job.get("trigger", "availableNow")}"
+{job.get("pace", 'trigger = "availableNow"')}
 {job.get("stream", "")}
 [spark]
 "spark.master" = "local[{CORES}]"

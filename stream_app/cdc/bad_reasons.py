@@ -1,7 +1,7 @@
 """Classifies the reasons of bad records into a few kinds, which can be counted by name.
 
-A reason is a sentence for people, with names and values in it. Its words determine its kind. The
-decoders and the steps of `cdc` choose the words, and tests compare their reasons with this list.
+A reason is a sentence for people, with names and values in it. Its wording determines its kind. The
+decoders and the steps of `cdc` choose the wording, and tests compare it with this list.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UnreadableRecordError(ValueError):
 
 
 def reason_kind(reason: str) -> str:
-    """The kind of a bad record's reason; `OTHER` when no kind fits."""
+    """The kind of a bad record's reason, or `OTHER` if it matches no kind."""
     for kind, pattern in _PATTERNS:
         if pattern.match(reason):
             return kind
@@ -53,5 +53,5 @@ def reason_kind(reason: str) -> str:
 
 
 def reason_counts(reasons: Iterable[str]) -> dict[str, int]:
-    """The number of reasons of each kind."""
+    """Count the reasons by kind."""
     return dict(sorted(Counter(map(reason_kind, reasons)).items()))

@@ -1,4 +1,4 @@
-"""Restores the messages' own bytes in bad records, for formats that decode a part of a message."""
+"""Restores the received bytes in bad records, for formats that decode only a part of a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACE = ("topic", "partition", "offset")
 
 
 def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records with the bytes of their messages, in their order."""
+    """Return the bad records with the original bytes of their messages, in the same order."""
     if not bad.num_rows:
         return bad
     at = pc.index_in(_places(bad), _places(messages)).to_pylist()
@@ -22,7 +22,7 @@ def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch
 
 
 def are_among(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:
-    """The mask of messages that are among the bad records: bool [n]."""
+    """Mark the messages that are among the bad records: bool [n]."""
     is_bad: Bools = np.asarray(pc.is_in(_places(messages), _places(bad)))
     return is_bad
 

@@ -1,6 +1,6 @@
 """The input and output of every message format: messages in, row changes and bad records out.
 
-Used by all formats of `cdc` and by the Spark stages that call them. It holds shapes only; the
+All formats of `cdc` use it, and so do the Spark stages that call them. It only defines values; the
 formats read the messages.
 """
 
@@ -47,12 +47,13 @@ class TableTraits:
     """Settings of a table, beside its columns, that decide how its messages are decoded.
 
     Attributes:
-        sequence_fields: columns by whose values a delete takes effect (``sequence.field``).
-        ignores_deletes: whether old rows stay anyway, so that no message has to prove its row.
-        merges_shards: whether rows of several source tables are meant to be in it.
+        sequence_fields: columns whose values decide whether a delete takes effect
+            (``sequence.field``).
+        ignores_deletes: whether old rows stay in any case, so that no message has to prove its row.
+        merges_shards: whether the table is meant to have rows of several source tables.
         lowers_names: whether columns have the source's names in lower case.
-        restored: columns of which an update may leave the value out, when it does not change it.
-            The table's writer takes the value from the older row.
+        restored: columns whose value an update may omit when it has not changed. The table's writer
+            takes the value from the older row.
         takes_null_keys: whether columns of the primary key may be null.
     """
 
@@ -81,8 +82,8 @@ class ChangeBatch:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U. When updates leave out values of
             `TableTraits.restored`, the column `unchanged_values.UNCHANGED` follows.
-        message_index: int32 [n]; for each row, the position of its message in the decoded batch;
-            never decreases.
+        message_index: int32 [n]; the position of each row's message in the decoded batch. It never
+            decreases.
     """
 
     rows: pa.RecordBatch
@@ -92,20 +93,20 @@ class ChangeBatch:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
     def where(self, kept: Bools) -> ChangeBatch:
-        """The changes of the rows for which the mask, bool [n], is true."""
+        """The changes at which the mask, bool [n], is true."""
         if kept.all():
             return self
         rows = self.rows.filter(pa.array(kept))
         return ChangeBatch(rows=rows, message_index=self.message_index[kept])
 
     def behind(self, position: int) -> ChangeBatch:
-        """The rows of the messages after a position."""
+        """The rows of all messages after a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
         return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
 
 
 class Violation(NamedTuple):
-    """The expectation that records break, and its action."""
+    """An expectation that records violate, with its action."""
 
     expectation: str
     action: str
@@ -117,21 +118,21 @@ class DecodedBatch:
 
     Attributes:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
-        skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
-            changes, logical messages (op m), truncates.
+        skipped: number of messages without a row: tombstones, heartbeats, transaction markers,
+            schema changes, logical messages (op m), truncates.
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
-        decoder_errors: how many of the bad ones the decoder did not judge but fail at.
+        decoder_errors: number of bad records at which the decoder failed instead of judging them.
         drift: unknown and missing columns of records that were decoded.
-        violations: records that break expectations, whatever became of them.
+        violations: records that violate expectations, whatever happened to them.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
-        description: the source's table as messages describe it, if it differs from the table.
-        records: name of a source table → its records with rows; of `OwnTable` alone.
-        others: records of source tables that the table does not take, which are bad.
-        refusal: why nothing of the batch is decoded, where the job must first learn which source
-            table is its own; of `OwnTable` alone.
-        truncated: position of the last message that empties the table; None: there is none. Rows
-            of messages before it are here all the same.
+        description: the source table as messages describe it, if it differs from the table.
+        records: name of a source table → its records with rows; only `OwnTable` counts them.
+        others: records of source tables that the table does not accept; they are bad records.
+        refusal: why the batch is not decoded, if the job must first learn its source table; only
+            `OwnTable` sets it.
+        truncated: position of the last message that empties the table, or None. The rows of earlier
+            messages are included nevertheless.
     """
 
     changes: ChangeBatch
@@ -152,8 +153,8 @@ class DecodedBatch:
         """The same batch, with these messages as bad records instead of rows.
 
         Args:
-            messages: from which all this came.
-            reasons: as `bad_records` takes them; itself where there are none.
+            messages: the messages of this batch.
+            reasons: as in `bad_records`; if empty, the batch is returned unchanged.
         """
         if not reasons:
             return self
@@ -167,7 +168,7 @@ class DecodedBatch:
 
 
 def moved_results(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
-    """The results of some messages, moved to their positions `at` in the whole batch."""
+    """The results of a part of the messages, at their positions `at` in the whole batch."""
     changes = decoded.changes
     return replace(
         decoded,
@@ -187,8 +188,8 @@ def _moved_sightings(seen: Mapping[_Seen, Sighting], at: Int32s) -> dict[_Seen, 
 
 
 def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
-    """Join the results of two parts of a batch, at positions of the whole; omits `OwnTable`'s
-    counts.
+    """Join the results of two parts of a batch, with positions in the whole batch, without
+    `OwnTable`'s counts.
     """
     tables = [part.description for part in (left, right) if part.description is not None]
     emptied = [part.truncated for part in (left, right) if part.truncated is not None]
@@ -218,7 +219,7 @@ def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of change rows; a column that only some parts have is null in the others.
+    """Concatenate change rows; a column that a part lacks is null there.
 
     Args:
         parts: at least one.
@@ -241,10 +242,10 @@ def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def rebuilt_rows(
     rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Change rows with other table columns, and with their own further columns.
+    """Replace the table's columns of change rows, and keep the rows' further columns.
 
     Args:
-        columns: those of `schema`, which `change_schema` has made.
+        columns: the columns of `schema`, which `change_schema` has made.
     """
     if UNCHANGED in rows.schema.names:
         schema = schema.append(rows.schema.field(UNCHANGED))
@@ -259,7 +260,7 @@ def no_changes(schema: pa.Schema) -> ChangeBatch:
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
-    """The messages at the keys of `reasons`, in source order, as `BAD_RECORD_SCHEMA`.
+    """The bad records at the positions in `reasons`, in source order, as `BAD_RECORD_SCHEMA`.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
@@ -273,7 +274,7 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
 
 
 def whole_messages(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Messages in all columns of `MESSAGE_SCHEMA`; missing ones become null."""
+    """Messages with all columns of `MESSAGE_SCHEMA`; missing columns are null."""
     columns = [_column(messages, field) for field in MESSAGE_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
 
@@ -286,13 +287,13 @@ def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
-    """The values except tombstones, as binary [m], and their positions: int32 [m]."""
+    """The values without tombstones, binary [m], and their positions, int32 [m]."""
     values = messages.column("value").cast(pa.binary())
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
 def message_place(messages: pa.RecordBatch, at: int) -> str:
-    """A message's place, in words."""
+    """Describe the place of a message: its topic, partition and offset."""
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )

@@ -1,8 +1,9 @@
-"""Describes how messages' columns differ from the table's: unknown, missing and coarser ones.
+"""Describes how the columns of messages differ from the table's: unknown, missing or coarser
+columns.
 
-A column that the table does not have is unknown, whichever image of a record has it. A column of
-the table that an after-image does not have is missing. Null and an unchanged value that was not
-sent (TOAST) count as present. Before-images may hold the key alone, so nothing is missing in them.
+A column that the table does not have is unknown, whichever image of a record has it. A table's
+column that an after-image lacks is missing. Null and an unchanged value that was not sent (TOAST)
+count as present. A before-image may have only the key, so no column counts as missing there.
 
 Used by the formats.
 """
@@ -34,7 +35,9 @@ COLUMN_ALIASES = "column-aliases"
 
 
 class DriftKind(enum.Enum):
-    """The kinds of drift: columns that the table lacks, that messages lack, or that lose digits."""
+    """The kinds of drift: columns that the table lacks, that messages lack, or whose values lose
+    digits.
+    """
 
     UNKNOWN = "unknown"
     MISSING = "missing"
@@ -43,12 +46,12 @@ class DriftKind(enum.Enum):
 
     @property
     def option(self) -> str:
-        """The format option with the reaction to such records."""
+        """The format option that sets the reaction to this kind."""
         return CUT_VALUES if self is DriftKind.CUT else f"{self.value}-columns"
 
 
 class DriftReaction(enum.Enum):
-    """The treatment of a record; the values are those of the options."""
+    """How a record is treated; the values are those of the options."""
 
     WARN = "warn"
     IGNORE = "ignore"
@@ -82,7 +85,7 @@ class Drift:
     cut: frozenset[str] = frozenset()
 
     def columns(self) -> Iterable[DriftedColumn]:
-        """All columns of the drift."""
+        """All columns that differ."""
         yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
         yield from ((DriftKind.MISSING, name) for name in self.missing)
         yield from ((DriftKind.CUT, name) for name in self.cut)
@@ -98,11 +101,11 @@ def drift_of(
     *,
     ignored: str | None = None,
 ) -> Drift:
-    """The differences between a record's images and a table of these columns.
+    """Compare the columns of a record's images with a table's.
 
     Args:
-        before, after: the fields of the images; None: there is none.
-        ignored: how fields begin that the format adds to an image, and that are no columns.
+        before, after: the fields of the images; None for a missing image.
+        ignored: prefixes of fields that the format adds to an image, which are not columns.
     """
     unknown = (set(before or ()) | set(after or ())) - columns
     if ignored is not None:
@@ -121,7 +124,7 @@ class DriftRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPolicy:
-    """The table's columns, and the treatment of records that have others."""
+    """The table's columns, and how records with other columns are treated."""
 
     columns: frozenset[str]
     unknown: DriftReaction
@@ -130,7 +133,7 @@ class ColumnPolicy:
 
     @property
     def examines_records(self) -> bool:
-        """Whether records may be refused, so that each one must be examined."""
+        """Whether the policy may refuse records, so that each record must be examined."""
         refusing = (
             DriftReaction.STOP,
             DriftReaction.QUARANTINE,
@@ -143,7 +146,7 @@ class ColumnPolicy:
         return {self.unknown, self.missing} != {DriftReaction.IGNORE}
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
-        """The reason why a record is refused, or None. A reason that stops the job comes first."""
+        """Why the record is refused, or None. A reason that stops the job comes first."""
         refusals = [
             DriftRefusal(
                 f"column {min(names)!r} {what} = {reaction.value})", reaction is DriftReaction.STOP
@@ -174,25 +177,25 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Records with the same unknown, missing or cut column, or of the same violation.
+    """Records with the same unknown, missing or cut column, or with the same violation.
 
     Attributes:
-        records: how many.
-        first: the position of the first of them in the batch of messages.
+        records: number of records.
+        first: position of the first record in the batch of messages.
     """
 
     records: int
     first: int
 
     def plus(self, other: Sighting) -> Sighting:
-        """Return the sum of both."""
+        """Add another sighting."""
         return Sighting(self.records + other.records, min(self.first, other.first))
 
 
 def sightings_together(
     left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
 ) -> dict[_Seen, Sighting]:
-    """The sightings of two parts of a batch, at positions of the whole."""
+    """Join the sightings of two parts of a batch, with positions in the whole batch."""
     shared = {seen: left[seen].plus(right[seen]) for seen in left.keys() & right.keys()}
     return {**left, **right, **shared}
 
@@ -208,10 +211,10 @@ Aliases = Mapping[str, str]
 
 
 def parse_aliases(text: str) -> Aliases:
-    """Read the option's value.
+    """Parse the value of the option.
 
     Raises:
-        UsageError: it is no list of ``NAME=COLUMN``, or has a name twice.
+        UsageError: the value is not a list of ``NAME=COLUMN``, or has a name twice.
     """
     aliases: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -226,7 +229,7 @@ def parse_aliases(text: str) -> Aliases:
 
 
 def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
-    """Problems of aliases of a table's columns, in words."""
+    """Describe the problems of the aliases of a table's columns."""
     problems = [
         f"the table has no column {column!r}"
         for column in aliases.values()

@@ -1,6 +1,6 @@
 """Parses one JSON message: keeps the text of numbers, checks repeated fields and depth.
 
-The slow paths of all formats use it. Its verdict on a message that is no JSON is final.
+The slow paths of all formats use it. Its decision that a message is not JSON is final.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def load_document(value: bytes) -> Any:
     """The document of a message.
 
     Raises:
-        UnreadableRecordError: it is no JSON.
+        UnreadableRecordError: the message is not JSON.
     """
     try:
         text = value.decode()
@@ -64,9 +64,9 @@ def load_document(value: bytes) -> Any:
 
 
 def quick_document(value: bytes) -> Any:
-    """The document of a message, for readers of its names and forms; None: it is no JSON.
+    """The document of a message for readers of its names and forms, or None if it is not JSON.
 
-    Of a field that stands twice it has the last. Numbers may be rounded.
+    If a field is repeated, the last one counts. Numbers may be rounded.
     """
     try:
         return orjson.loads(value)
@@ -92,10 +92,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """The object with each value converted; a field that it has twice stays so.
+    """The object with each value converted; repeated fields stay repeated.
 
     Args:
-        converted: the new value, of a field's name and value.
+        converted: returns the new value for a field's name and value.
     """
     pairs = document.pairs if isinstance(document, _Object) else document.items()
     return _pairs([(name, converted(name, value)) for name, value in pairs])
@@ -129,10 +129,10 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
 
 
 def text_of(document: dict[str, Any], name: str) -> str | None:
-    """A text field of the envelope; None: it is null or missing.
+    """A text field of the envelope, or None if it is null or missing.
 
     Raises:
-        UnreadableRecordError: it holds something else.
+        UnreadableRecordError: the field has another type.
     """
     value = document.get(name)
     if value is None or (isinstance(value, str) and not isinstance(value, JsonNumber)):
@@ -144,10 +144,10 @@ def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
     """The cells of a table's columns in an object; None for null.
 
     Args:
-        name: of the field that holds the object, for the reason.
+        name: name of the object's field, for the error.
 
     Raises:
-        UnreadableRecordError: it is no object, or has a column twice.
+        UnreadableRecordError: the value is not an object, or has a column twice.
     """
     if value is None:
         return None
@@ -184,7 +184,7 @@ def json_text(value: Any) -> str:
 
 
 def _write(value: Any, put: Callable[[str], None]) -> None:
-    """Write a value; the recursion is limited by `NESTING_MAX`."""
+    """Write a value; `NESTING_MAX` limits the recursion."""
     if isinstance(value, JsonNumber):
         put(value)
     elif isinstance(value, dict):

@@ -1,8 +1,8 @@
 """Wraps any format for a table with lower-case column names, however the source spells them.
 
 The format reads the columns by the names that messages have. These come from the first message of a
-batch, or from an earlier batch. Where a later message spells a column in another way, as after an
-ALTER, the batch is cut there.
+batch, or from an earlier batch. If a later message spells a column differently, for example after
+an ALTER, the batch is split there.
 
 Source: Paimon `flink/sink/cdc/CaseSensitiveUtils.java`.
 """
@@ -44,7 +44,7 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
     """A map from names in lower case to the names as spelled.
 
     Raises:
-        WrongSourceError: two names differ in their case alone.
+        WrongSourceError: two names differ only in case.
     """
     spelled: dict[str, str] = {}
     for name in names:
@@ -62,7 +62,7 @@ def lowered_table(table: SourceTable) -> SourceTable:
     """The table with names in lower case.
 
     Raises:
-        WrongSourceError: two names differ in their case alone.
+        WrongSourceError: two names differ only in case.
     """
     spellings(column.name for column in table.columns)
     return replace(
@@ -74,9 +74,9 @@ def lowered_table(table: SourceTable) -> SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class LoweredDescription:
-    """Describes messages with names in lower case; see `SourceFacts.describe`.
+    """Describes messages with lower-case names; see `SourceFacts.describe`.
 
-    Each message for itself, because they may spell a column in different ways.
+    It describes each message separately, because messages may spell a column differently.
     """
 
     describe: Describe
@@ -111,7 +111,7 @@ class LoweredDecode:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: two columns of a message differ in their case alone.
+            WrongSourceError: two columns of a message differ only in case.
         """
         origins = self.origins(messages)
         if len(origins.tables) <= 1:
@@ -126,7 +126,7 @@ class LoweredDecode:
         return replace(whole, bad=whole.bad.sort_by(BAD_RECORD_ORDER))
 
     def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode one source table's messages up to a new spelling, then continue behind it."""
+        """Decode one source table's messages up to a new spelling, then continue from there."""
         spelled = self._spelled.setdefault(origin, {})
         done: DecodedBatch | None = None
         begin, tried = 0, set[str]()
@@ -151,7 +151,7 @@ class LoweredDecode:
     def _respelled(
         self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """The first message with other spellings of columns, and these spellings; None without one.
+        """The first message with new spellings of columns, and these spellings, or None.
 
         A record that lacks its key under the known name is bad.
         """
@@ -175,10 +175,10 @@ class LoweredDecode:
         """Learn how a message spells its columns.
 
         Args:
-            others: names that are known to stand there.
+            others: names that the message is known to have.
 
         Raises:
-            WrongSourceError: two of them differ in their case alone.
+            WrongSourceError: two names differ only in case.
         """
         spelled.update(spellings(dict.fromkeys([*self._names(messages, at), *others])))
 

@@ -1,7 +1,8 @@
 """The ports of a CDC format: its declaration, its setup and its decoding.
 
-Implemented by the rooms of formats (`debezium`), listed by `message_format_registry`. A format is
-made once on the driver, where its options are checked, and shipped to the tasks by pickle.
+Each package of a format, such as `debezium`, implements them, and `message_format_registry` lists
+the formats. The driver creates a format once and checks its options. Tasks get the format by
+pickle.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from stream_app.model.source.source_table import SourceTable
 class MessageFormat(Protocol):
     """Turns a batch of messages into row changes. Can be pickled.
 
-    A format names the records that it cannot read. What it raises besides, `Pipeline` turns into
+    A format reports the records that it cannot read. `Pipeline` turns unexpected exceptions into
     bad records, so no message can stop the job by mistake.
     """
 
@@ -53,11 +54,11 @@ class FormatSetup:
         arrow_schema: their Arrow types, in the same order.
         primary_keys: columns that must never be null, unless `traits` says otherwise.
         options: the format's own options, e.g. ``decimal.handling.mode``.
-        keep_update_before: whether an update also gives -U (changelog-producer = input); it
-            always does when the update changes the key.
-        traits: what else decides what becomes of a message.
-        renamed: a name that the source had before → the column that it means.
-        mapping: the mapping of types, for a table that follows its source; None: it does not.
+        keep_update_before: whether an update also produces -U (changelog-producer = input). An
+            update of the key always does.
+        traits: further settings that decide how messages are decoded.
+        renamed: an earlier name in the source → the table's column.
+        mapping: the mapping of types; None if the table does not follow its source.
     """
 
     columns: RowType
@@ -75,7 +76,8 @@ class Notice:
     """A finding in the first messages; `fix` is the user's remedy.
 
     Attributes:
-        stops: whether the job stops at a message that was seen; else later ones may be wrong.
+        stops: whether the job stops at one of these messages; otherwise later messages may be
+            wrong.
     """
 
     what: str
@@ -107,20 +109,21 @@ class TableVersionSeen(NamedTuple):
 class SourceFacts:
     """The facts about the source that messages show without their rows; can be pickled.
 
-    It never raises for a message. It raises `SourceError` when something that it asks, such as a
-    schema registry, does not answer.
+    It never raises because of a message. It raises `SourceError` when a server that it asks, such
+    as a schema registry, does not answer.
 
     Attributes:
         origins: finds the source table that each message names, without decoding it.
-        describe: the columns and the key that some messages of one source table show; the messages
-            have the columns of `change_batch.MESSAGE_SCHEMA`. None: no message shows a column.
-            Messages that cannot be read are skipped.
-        versions: the same for each distinct version of the table, with the messages that show it;
-            None: messages of the format have no types.
-        change_times: when the source made each message's change, a timestamp in ms of UTC [n];
-            null: unknown. None: messages of the format have no times.
-        ddl_of: the statement of the source that a message carries; None: no message has one.
-        transactions: the transaction of each message; None: messages of the format name none.
+        describe: finds the columns and the key of one source table from a few of its messages,
+            which have the columns of `change_batch.MESSAGE_SCHEMA`. Returns None if no message
+            shows a column. It skips unreadable messages.
+        versions: describes each distinct version of the table, with the messages that show it. None
+            if the format's messages have no types.
+        change_times: finds the time of each change in the source, a timestamp in ms of UTC [n],
+            null if unknown. None if the format's messages have no times.
+        ddl_of: finds the source's statement in a message; None if the format has no such messages.
+        transactions: finds the transaction of each message; None if the format's messages do not
+            name it.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -132,7 +135,7 @@ class SourceFacts:
 
 
 def promises_nothing(_: Mapping[str, str]) -> bool:
-    """Return False: by default no before-image is known to be whole, for any options."""
+    """Return False: by default, no options promise that before-images are whole."""
     return False
 
 
@@ -142,7 +145,7 @@ class FormatDeclaration:
 
     Attributes:
         name: the value of ``source.format``.
-        section: options stand in the configuration under ``source.SECTION``.
+        section: the options are in the configuration's section ``source.SECTION``.
         introduction: the introduction of the options, for their page of the documentation.
         options: in the order of that page.
         check: checks options beside a table's columns; raises `UsageError` with all problems.
@@ -153,8 +156,8 @@ class FormatDeclaration:
         has_transactions: whether the facts have `transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
-        signs: fields that stand together in messages of this format, and of no other unless it has
-            more of them.
+        signs: fields that occur together only in messages of this format, or of formats with more
+            such fields.
     """
 
     name: str

@@ -4,9 +4,9 @@
 2. A decoder, which is a format, turns them into changes.
 3. Each step adapts the results to what the table takes. `StepPlace` has their order.
 
-A decoder names the records that it cannot read, and so do steps. Any other exception is a bug of
-stream_app, or an unknown limit of a library. Then the batch is halved until such records stand
-alone: they are bad records, and the others continue.
+A decoder and the steps report the records that they cannot process. Any other exception is a bug of
+stream_app, or an unknown limit of a library. Then the batch is halved until the failing records are
+isolated. These become bad records, and the others continue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHOWN_MAX = 200
 
 
 class StepPlace(IntEnum):
-    """The steps in their order, each with the reason of its place."""
+    """The order of the steps, with the reason for each place."""
 
     COLUMN_ALIASES = auto()
     """The source's names of columns end here: all later steps know the table's."""
@@ -75,8 +75,7 @@ class Step(Protocol):
         """Process each message independently: no result depends on another message.
 
         Args:
-            messages: the messages of which `decoded` came; columns of
-                `change_batch.MESSAGE_SCHEMA`.
+            messages: the messages that were decoded; columns of `change_batch.MESSAGE_SCHEMA`.
         """
         ...
 
@@ -86,9 +85,9 @@ class Pipeline:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        decoder: reads the messages; without messages it gives the schema of its rows.
+        decoder: reads the messages; without messages it returns the schema of its rows.
         steps: in the order of their places.
-        own: chooses the messages; None: all of them.
+        own: chooses the messages; None takes all messages.
     """
 
     decoder: MessageFormat
@@ -102,21 +101,21 @@ class Pipeline:
 
     @property
     def choice(self) -> SourceChoice:
-        """The choice of the messages that are taken."""
+        """The rule that chooses the messages."""
         return EVERY_SOURCE if self.own is None else self.own.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            StreamAppError: what the decoder or a step raises on purpose, to stop the job.
+            StreamAppError: the decoder or a step stops the job.
         """
         if self.own is None:
             return self._isolated(messages)
         return self.own.decoded(messages, self._isolated)
 
     def _isolated(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """The changes of messages; a message becomes bad if the decoder or a step fails at it."""
+        """Decode messages; a message at which the decoder or a step fails becomes a bad record."""
         try:
             return self._decoded(messages)
         except StreamAppError:

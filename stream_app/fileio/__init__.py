@@ -1,1 +1,1 @@
-"""Reads and writes files; the only package that touches a file system. Start with `file_io`."""
+"""Reads and writes files; no other package touches a table's file system. Start with `file_io`."""

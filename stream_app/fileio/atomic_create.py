@@ -1,6 +1,6 @@
 """Tests whether a file system can create a file only if none exists.
 
-Without it two writers can both believe that a snapshot is theirs, and one of them loses its rows.
+Otherwise two writers can both believe that they created a snapshot, and one loses its rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from stream_app.fileio.store_time import PROBE_PREFIX
 
 
 def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
-    """Create a file twice; it is deleted again.
+    """Try to create a file twice, then delete it.
 
     Args:
-        folder: where it is tried.
-        reason: what it means when both attempts succeed.
+        folder: where it is tried. reason: what it means when both attempts succeed.
 
     Raises:
         NoAccessError: both succeed.

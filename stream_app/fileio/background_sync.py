@@ -1,7 +1,7 @@
 """Syncs files while others are written.
 
-A sync waits for the disk and needs no core; a task that writes many files need not wait after each.
-After `wait` the files are as safe as with a sync after each file.
+A sync waits for the disk and uses no CPU, so a task can write its next file meanwhile. After `wait`
+the files are as durable as with a sync after each file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _THREADS = 4
 class BackgroundSync:
     """A `FileIO` whose `sync` returns at once; for one task, which must `wait` at its end.
 
-    It hands every other operation on.
+    It delegates every other operation.
     """
 
     def __init__(self, file_io: FileIO) -> None:
@@ -31,20 +31,20 @@ class BackgroundSync:
         """Wait until all files of the task are synced.
 
         Raises:
-            OSError: one of them is not.
+            OSError: a file could not be synced.
         """
         syncs, self._syncs = self._syncs, []
         for sync in syncs:
             sync.result()
 
     def close(self) -> None:
-        """Wait for syncs that have begun; errors are ignored."""
+        """Wait for the syncs that have begun, and ignore their errors."""
         for sync in self._syncs:
             with contextlib.suppress(Exception):
                 sync.result()
 
     def sync(self, path: str) -> None:
-        """Begin to sync a file."""
+        """Start to sync a file."""
         self._syncs.append(_threads(os.getpid()).submit(self._file_io.sync, path))
 
     def __getattr__(self, operation: str) -> Any:
@@ -53,5 +53,5 @@ class BackgroundSync:
 
 @cache
 def _threads(_process: int) -> ThreadPoolExecutor:
-    """The sync threads of this process, shared by its writers; a forked process starts its own."""
+    """The sync threads that all writers of this process share; a forked process starts others."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")

@@ -1,9 +1,9 @@
-"""A file system whose requests are counted, by kind.
+"""Counts the requests to a file system, by kind.
 
-It counts the operations of `FileIO`. A file that is opened counts once, however many ranges of it
-are read, and however often the store's client repeats a request.
+It counts the operations of `FileIO`. Opening a file counts once, however many ranges are read and
+however often the store's client retries.
 
-A copy in another process counts from 0; what it counts travels back with the task's result.
+A copy in another process counts from 0; the task's result brings its counts back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KIND_OF = {
 
 @dataclass(slots=True)
 class StoreRequests:
-    """The number of a process's requests by kind; any thread may add and read."""
+    """The numbers of a process's requests by kind; thread-safe."""
 
     _counts: Counter[str] = field(init=False, default_factory=Counter)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -76,5 +76,5 @@ class CountedFileIO:
 
 
 def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:
-    """The same file system, with its requests counted."""
+    """Wrap a file system so that its requests are counted."""
     return cast(FileIO, CountedFileIO(files, requests))

@@ -1,21 +1,22 @@
 """The port to a file system, and the promises on which tables rely.
 
-1. *Whole or not at all*: what `create_if_absent` and `overwrite` write is never seen in part under
-   its name.
+1. *Whole or not at all*: no reader sees a part of what `create_if_absent` and `overwrite` write.
 2. *One winner*: when callers race for a name by `create_if_absent`, in any process and on any
-   machine, exactly one of them gets True. `check_atomic_create` refuses a file system without.
+   machine, exactly one of them gets True. `check_atomic_create` refuses a file system without this
+   promise.
 3. *Visibility*: when a writing call, or the closing of an `open_output`, has returned, `exists`,
    `size`, `list_status` and reads see the file everywhere. A deleted file is invisible everywhere.
-4. *It stays*: what a writing call has returned from, or `sync`, survives a crash of the machine.
-5. *It stays away*: what was deleted from a folder before `sync_deletions` returned from it. Until
-   then each deletion for itself may be undone by a crash of the machine.
+4. *Durability*: a file survives a crash of the machine once its writing call, or `sync`, has
+   returned.
+5. *Durable deletions*: once `sync_deletions` has returned, no earlier deletion in the folder comes
+   undone. Until then a crash of the machine may undo any of them.
 
-Committed files are immutable: they are written once, made safe by `sync`, and only then named by a
-snapshot. Implemented by `local_file_io`, `s3_file_io` and
-`hdfs_file_io`. `file_io_registry` chooses, and ``tests/unit/fileio/test_file_io_contract.py``
-holds them all to it.
+Committed files are immutable: they are written once, made durable by `sync`, and only then named by
+a snapshot. `local_file_io`, `s3_file_io` and `hdfs_file_io` implement the port, and
+`file_io_registry` chooses one. ``tests/unit/fileio/test_file_io_contract.py`` tests the promises of
+each.
 
-Errors are `OSError` and its kinds. Names may hold blanks, percent signs and any letters.
+Methods raise `OSError` and its subclasses. Names may contain blanks, percent signs and any letters.
 
 Source: Paimon `fs/FileIO.java`.
 """
@@ -39,8 +40,8 @@ class FileStatus:
     Attributes:
         name: without the folder.
         size: bytes; 0 for a folder.
-        modified_millis: when it was written last, since 1970 in UTC; 0 where a file system does not
-            know it of a folder.
+        modified_millis: the time of the last write, since 1970 in UTC; 0 for a folder whose time
+            the file system does not record.
     """
 
     name: str
@@ -56,7 +57,8 @@ class FileIO(Protocol):
         """Check that `create_if_absent` is atomic; called before a table is written.
 
         Args:
-            folder: the folder of the table; an implementation may try it out there.
+            folder: the folder of the table, in which an implementation may create a file to test
+                it.
 
         Raises:
             StorageError: `create_if_absent` cannot keep its promise here.
@@ -92,15 +94,15 @@ class FileIO(Protocol):
         ...
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole and at once; returns False, and changes nothing, if the file exists.
+        """Create a file atomically; returns False and changes nothing if the file exists.
 
         Raises:
-            UnsyncedError: it was created, and may or may not survive a crash of the machine.
+            UnsyncedError: the file was created, but may not survive a crash of the machine.
         """
         ...
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Replace a file at once: readers see the old bytes or the new ones."""
+        """Replace a file atomically: readers see either the old bytes or the new ones."""
         ...
 
     def list_names(self, folder: str) -> list[str]:
@@ -112,7 +114,7 @@ class FileIO(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         ...
 
     def size(self, path: str) -> int:
@@ -128,10 +130,10 @@ class FileIO(Protocol):
         ...
 
     def sync_deletions(self, folder: str) -> None:
-        """Make deletions in a folder durable, whichever process has deleted.
+        """Make the deletions in a folder durable, also those by other processes.
 
-        To be called before anything is done that relies on a file being gone. Nothing happens when
-        there is no such folder.
+        Call it before any step that relies on a file being gone. Without the folder it does
+        nothing.
         """
         ...
 

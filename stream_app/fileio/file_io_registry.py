@@ -1,7 +1,6 @@
 """Finds the store of a location by its scheme; a new store is a folder and a line in `STORES`.
 
-`file_io_of` is asked when a table is opened or made; from there on its `FileIO` goes with the
-table, also to executors.
+Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -47,11 +46,11 @@ def file_io_of(
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
         options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
             fill in for ``s3.*``.
-        option_source: where expired options are renewed; None: they stay.
+        option_source: renews options that expire; None: they do not expire.
 
     Raises:
-        UsageError: no such store, or a wrong option.
-        StorageError: its client cannot be used here.
+        UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
+            be used here.
     """
     for key in unknown_store_options(options or {}):
         raise UsageError(
@@ -129,7 +128,7 @@ def is_same_location(one: str, other: str) -> bool:
     """Whether two locations, however spelled, name the same place.
 
     Raises:
-        UsageError: one is on no store that is known here.
+        UsageError: a location has an unknown scheme.
     """
     here, there = _store(one), _store(other)
     return here is there and here.is_same(one, other)
@@ -138,7 +137,7 @@ def is_same_location(one: str, other: str) -> bool:
 def _store(location: str) -> Store:
     scheme = location.partition(":")[0].lower()
     if scheme not in _FOREIGN:
-        return store_of(location) or LOCAL  # which refuses unknown schemes
+        return store_of(location) or LOCAL  # refuses unknown schemes
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

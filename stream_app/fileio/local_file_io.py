@@ -1,8 +1,8 @@
-"""Reads and writes files of this machine's file systems, mounted ones among them.
+"""Reads and writes files on this machine's disks and mounted file systems.
 
-`create_if_absent` is a hard link of a finished temporary file. POSIX makes that fail when the name
-is taken, and no reader ever sees a half-written snapshot. Names of temporary files begin with a
-dot, because readers parse every name that begins with ``snapshot-``.
+`create_if_absent` links a finished temporary file to the name. POSIX refuses the link if the name
+is taken, and no reader sees a half-written snapshot. Names of temporary files begin with a dot,
+because readers parse every name that begins with ``snapshot-``.
 
 Source: Paimon `fs/local/LocalFileIO.java`, `fs/Path.java#createTempPath`.
 """
@@ -123,7 +123,7 @@ class LocalFileIO:
             _sync(folder)
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Delete a folder, unless something lies in it."""
+        """Delete a folder unless it has entries."""
         try:
             Path(folder).rmdir()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Declares the local disk and mounted file systems as a store."""
+"""Declares the store of local disks and mounted file systems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _path_beside(_root: str, location: str) -> str | None:
-    # Paimon's texts are not percent-encoded: a ``%2F`` in one is a part of a folder's name.
+    # Paimon does not percent-encode paths: ``%2F`` is a part of a folder's name.
     parts = re.fullmatch(r"(?:file:(?://)?)?(/[^/].*)", location, re.DOTALL)
     return parts[1] if parts else None
 
@@ -33,7 +33,7 @@ LOCAL = Store(
     is_same=_is_same,
     path_beside=_path_beside,
     spark=SparkAccess(
-        # A bare path would be one of the cluster's own file system.
+        # Spark would look for a bare path in the cluster's default file system.
         location=lambda location: f"file://{location}",
         settings=lambda _location, _options, _environ: {},
     ),

@@ -1,9 +1,9 @@
-"""Reads an object at any place by requests for ranges, with a small cache.
+"""Reads an object at random positions by range requests, with a small cache.
 
-A request to a store takes tens of milliseconds, whatever its size is. Parquet reads the end of a
-file first, then its columns side by side, each a little at a time. So the end comes with the
-opening of the file, and each place that is read on from has a window that was fetched ahead. An
-open file takes at most `CACHE_BYTES` and its end: a merge has many of them open.
+Any request to a store takes tens of milliseconds. Parquet reads the end of a file first, then all
+columns in turn, a little of each. So opening a file fetches its end, and each column that is being
+read has a read-ahead window. A merge has many files open, so each caches at most `CACHE_BYTES`
+besides its end.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _WINDOW_BYTES_MIN = 128 << 10
 
 
 class RangedInput:
-    """A file to be read, as a ``pyarrow.PythonFile`` needs it; for one thread at a time.
+    """The interface of a ``pyarrow.PythonFile`` for reading an object; for one thread at a time.
 
     Args:
-        fetch: gives the bytes from a place on, of a length; both fit the file.
+        fetch: reads the bytes at an offset with a length, within the file.
         size: the size of the file.
         tail: its last bytes, or all of them.
     """
@@ -90,7 +90,7 @@ class RangedInput:
 
     def _of_window(self, start: int, window: bytes, end: int) -> bytes:
         if end >= start + len(window):
-            self._windows.pop(start, None)  # columns are read forwards: it has served
+            self._windows.pop(start, None)  # columns are read forwards, so this window is used up
         elif start in self._windows:
             self._windows.move_to_end(start)
         return window[self._position - start : end - start]
@@ -100,5 +100,5 @@ class RangedInput:
         while held > CACHE_BYTES:
             _, window = self._windows.popitem(last=False)
             held -= len(window)
-            # It was fetched ahead in vain, because more columns are read than there is room for.
+            # Its read-ahead was wasted, because more columns are read than windows fit.
             self._window_bytes = max(_WINDOW_BYTES_MIN, self._window_bytes // 2)

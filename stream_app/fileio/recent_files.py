@@ -1,6 +1,6 @@
-"""A process's cache of files that it has read, by most recent use.
+"""A process's LRU cache of the content of files.
 
-Files of a table never change, and their paths are unique, so what was read once stays right.
+A table's files never change and their paths are unique, so cached content stays valid.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _T = TypeVar("_T")
 
 
 class RecentFiles(Generic[_T]):
-    """Contents of files by path; any thread may ask.
+    """The contents of files by path; thread-safe.
 
     Args:
-        room: the sizes of what is kept, summed; the newest file is kept whatever its size.
+        room: the maximum total size; the newest file is kept whatever its size.
         size_of: the size of one file's contents.
     """
 

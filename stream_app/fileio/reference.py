@@ -1,8 +1,8 @@
 """Resolves references of a setting to the environment or to a file: ``${env:NAME}``,
 ``${file:PATH}``.
 
-Secrets use them. A variable of this process never changes. A file can be rewritten with a key that
-replaces an expired one (`s3_keys`).
+Secrets use them. A process's environment variables stay the same. A file can be rewritten with a
+key that replaces an expired one (`s3_keys`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
 class NotThereError(Exception):
-    """A reference cannot be resolved; the error has the reason, but no value."""
+    """A reference cannot be resolved; the error names the reason but never a value."""
 
 
 def names_file(text: str) -> bool:
@@ -44,7 +44,7 @@ def referred_value(reference: re.Match[str], environ: Mapping[str, str]) -> str:
             raise NotThereError(f"{reference[0]}: there is no such variable")
         return environ[name]
     try:
-        # Files of secrets end with a line feed that is not meant.
+        # Secret files often end with a line feed that is not part of the secret.
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"

@@ -1,7 +1,7 @@
-"""The port of a store, which declares how one kind of file system differs from the others.
+"""The port of a store: how one kind of file system differs from the others.
 
-Each kind declares its own in its room: `local_store`, `s3.s3_store`, `hdfs.hdfs_store`. The list of
-them is in `file_io_registry`.
+`local_store`, `s3.s3_store` and `hdfs.hdfs_store` each declare one, and `file_io_registry` lists
+them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class OptionSource(Protocol):
         ...
 
     def options(self) -> Mapping[str, str]:
-        """The present options.
+        """The current options.
 
         Raises:
-            StreamAppError: the source gives none.
+            StreamAppError: the source cannot provide them.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAccess:
-    """The way in which Spark reaches the same files through Hadoop.
+    """How Spark reaches the same files through Hadoop.
 
     Attributes:
         location: a location in Spark's form.

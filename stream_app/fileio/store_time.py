@@ -1,6 +1,6 @@
-"""Reads the clock of the store, which stamps the files.
+"""Reads the store's clock, which sets the time stamps of files.
 
-Used to judge the age of files, because our own clock may be ahead of the store's.
+Callers judge the age of files by it, because this machine's clock may be ahead.
 """
 
 from __future__ import annotations

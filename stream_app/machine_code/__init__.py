@@ -1,5 +1,5 @@
-"""What machine code is made of: Numba's compiler with its cache, and the tokens of JSON.
+"""The basis of all machine code: Numba's compiler with its cache, and functions for JSON tokens.
 
-The rooms of machine code stand on it: `cdc.compiled` and `variants.compiled`. Importing `compiler`
-needs Numba, which the extra `compiled` brings.
+`cdc.compiled` and `variants.compiled` build on it. Importing `compiler` needs Numba, which the
+extra `compiled` installs.
 """

@@ -1,13 +1,14 @@
-"""Compiles functions to machine code, and gives them access to memory.
+"""Compiles functions to machine code, and lets them read and write memory by address.
 
-Numba keeps the code of a processor in a cache; compiling takes seconds, loading a part of one. The
-cache is a folder named by a digest of the sources, since Numba looks at one source file only. They
-are those of the function's room and of this one. It lies in ``NUMBA_CACHE_DIR``, else in
-``__pycache__`` of the room, else in the user's cache folder.
+Compiling takes seconds, so Numba caches the code for each processor; loading it takes a fraction of
+a second. Numba itself checks only one source file for changes. So the cache folder's name is a
+digest of all sources in the function's package and in this one. The folder lies in
+``NUMBA_CACHE_DIR`` if that is set. Otherwise it lies in the package's ``__pycache__``, or, if that
+is read-only, in the user's cache folder.
 
-Functions pass addresses, not arrays. An array costs Numba a count of its users at each call, which
-is more than the work of most functions here. Nothing checks an address. So the modules explain why
-their functions stay inside of the data, and the caller of machine code keeps its arrays alive.
+Functions pass addresses, not arrays: for an array Numba counts references at each call, which costs
+more than the work of most functions here. Nothing checks an address. So the modules explain why
+their functions stay inside the data, and callers of machine code keep its arrays alive.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @functools.cache
 def _cache_folder(room: Path) -> str:
-    """The folder that keeps a room's compiled code for later processes.
+    """The cache folder for the compiled code of a package.
 
     Raises:
-        ImportError: no folder can be written to.
+        ImportError: no folder is writable.
     """
     paths = {path for folder in (room, Path(__file__).parent) for path in folder.glob("*.py")}
     sources = b"".join(path.read_bytes() for path in sorted(paths))
@@ -49,7 +50,7 @@ def _cache_folder(room: Path) -> str:
             with tempfile.TemporaryFile(dir=folder / name):
                 pass
             if folder is not beside and (beside / name).is_dir():
-                # Compiled when it was installed, to where this user cannot write.
+                # The code was compiled at installation, in a folder that this user cannot write.
                 shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
         except OSError:
             continue
@@ -76,7 +77,7 @@ def compiled(function: Function) -> Function:
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
-    """A pointer to a value of `bits` bits, at an address or at an index of a table there."""
+    """A pointer to a value of `bits` bits: at an address, or in the table that begins there."""
     address, *index = arguments
     if index:
         size = ir.Constant(ir.IntType(64), bits // 8)

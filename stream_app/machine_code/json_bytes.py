@@ -1,6 +1,6 @@
-"""The bytes of JSON by their names; machine code has them as constants.
+"""Names for the bytes of JSON, which machine code uses as constants.
 
-Source: RFC 8259, for what each means; RFC 4648 for the letters of base64.
+Source: RFC 8259 for their meanings; RFC 4648 for the letters of base64.
 """
 
 QUOTE = ord('"')

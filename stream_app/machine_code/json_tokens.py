@@ -1,13 +1,13 @@
 """Skips tokens of strict JSON: strings, numbers, and values that no column needs.
 
-Each function takes the address of a token, its place, and returns the place behind it. It returns
-`DECLINED` where it is no token of RFC 8259, or one that another reader has to judge. Those are
-blanks between a name and its colon, halves of characters of UTF-16, and values of more than
+Each function takes a token's address, called its place, and returns the place behind the token. It
+returns `DECLINED` if RFC 8259 has no such token, or if the slower reader must judge it. The latter
+are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with more than
 `DEPTH_MAX` levels.
 
-Each loop ends at a quote, or at a byte that is no digit, at the latest. The caller ensures that
-both stand within 16 bytes before the end of the data. It compares the returned place with its
-limit. So no function reads beyond the data, and each byte is read once.
+Each loop ends at a quote or at a byte that is not a digit. The caller ensures that the last 16
+bytes of the data contain both, and compares the returned place with its limit. So no function reads
+beyond the data, and each byte is read once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 def odd_bytes(word: np.uint64) -> np.uint64:
     """The upper bit of each byte that ends, or may end, a run of plain letters in a string.
 
-    They are quotes, backslashes, control characters and bytes beyond ASCII. The lowest bit is sure.
+    Such bytes are quotes, backslashes, control characters and bytes beyond ASCII. Only the lowest
+    set bit is reliable.
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     odd = ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes)
@@ -76,10 +77,10 @@ def odd_bytes(word: np.uint64) -> np.uint64:
 
 @compiled
 def string_end(place: int) -> tuple[int, int]:
-    """The place of the quote that ends a string, and how many bytes fewer it has without escapes.
+    """The place of a string's closing quote, and the bytes that unescaping saves.
 
     Args:
-        place: behind the quote that begins it.
+        place: behind the opening quote.
     """
     escaped = 0
     while True:
@@ -108,7 +109,7 @@ def string_end(place: int) -> tuple[int, int]:
 
 @compiled
 def character_at(place: int) -> tuple[int, int]:
-    """The code of an escaped character, or `DECLINED`, and the place behind it.
+    """The code point of an escaped character, or `DECLINED`, and the place behind it.
 
     Args:
         place: of its backslash.
@@ -164,7 +165,7 @@ def blank_end(place: int, limit: int) -> int:
 
 @compiled
 def _unescaped(letter: int) -> int:
-    """The byte that a letter after a backslash means; 0 if it means no single byte."""
+    """The byte that a letter after a backslash stands for; 0 if it stands for no single byte."""
     if letter in (QUOTE, BACKSLASH, SLASH):
         return letter
     if letter == ESCAPED_LINE_FEED:
@@ -191,7 +192,7 @@ def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of t
     least, largest = 0x80, 0xBF
     if first == 0xE0:
         least = 0xA0
-    elif first == 0xED:  # halves of characters of UTF-16
+    elif first == 0xED:  # unpaired UTF-16 surrogates
         largest = 0x9F
     elif first == 0xF0:
         least = 0x90
@@ -273,8 +274,8 @@ def name_end(place: int) -> int:
 
 @compiled
 def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """The place behind any value; it may lie beyond the limit."""
-    objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for that of an object
+    """The place behind any value, which may lie beyond the limit."""
+    objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     one = np.uint64(1)
     while place < limit:
         byte = byte_at(place)

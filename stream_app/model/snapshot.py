@@ -37,6 +37,9 @@ SOURCE_TIME_PROPERTY = "stream_app.source-time"
 SECONDS_PROPERTY = "stream_app.seconds"
 """Key of a snapshot's property: seconds of the parts of its epoch before the commit, as JSON."""
 
+PACE_PROPERTY = "stream_app.pace"
+"""Key of a snapshot's property: the length that its job chose for epochs, with the reason."""
+
 REPLAY_PROPERTY = "stream_app.replay"
 """Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
 

@@ -1,7 +1,7 @@
 """Converts a literal of a condition exactly to its column's type.
 
-Numbers, dates and times lie on a grid: a DECIMAL(12, 2) knows hundredths, a TIMESTAMP(3)
-milliseconds. A literal between two points of its column's grid, or beyond its ends, is not
+Numbers, dates and times lie on a grid: DECIMAL(12, 2) has hundredths, and TIMESTAMP(3) has
+milliseconds. A literal between two points of its column's grid, or beyond its ends, is never
 rounded: ``amount < 1.005`` means ``amount <= 1.00``, and ``amount = 1.005`` is never true.
 """
 
@@ -61,7 +61,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal as it was written.
+    """A literal as the condition spells it.
 
     Attributes:
         kind: NUMBER, TEXT, BOOLEAN, BYTES, DATE, TIME or TIMESTAMP.
@@ -77,7 +77,8 @@ class FittedLiteral:
     """The place of a literal among the values of a column's type.
 
     Attributes:
-        value: the largest value that is not above the literal; None when all are above.
+        value: the column type's largest value that is not above the literal; None if all values are
+            above it.
         is_exact: `value` is the literal itself.
         is_beyond: the literal is above all values.
     """
@@ -108,7 +109,7 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
     """The literal as a value of the type: exact, rounded to its grid, or beyond its range.
 
     Raises:
-        ValueError: the type cannot hold it; the text names what it accepts.
+        ValueError: the type cannot hold the literal; the text says which literals it accepts.
     """
     root = data_type.root
     if root in STRING_ROOTS and literal.kind == "TEXT":
@@ -134,7 +135,7 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
 
 
 def wanted_text(data_type: DataType) -> str:
-    """The form of a type's literals, in words."""
+    """Describes the literals of a type, for error messages."""
     root = data_type.root
     if root in STRING_ROOTS:
         return "a 'text'"
@@ -192,7 +193,7 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     root = data_type.root
     local = root is TypeRoot.TIMESTAMP_LTZ
     wanted = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
-    # A DATE is the midnight that begins it; plain text is read as the column's own type.
+    # A DATE means the midnight at its start; plain text is read as the column's type.
     kind = wanted if literal.kind == "TEXT" else literal.kind
     if kind not in _PATTERNS or (kind == "TIME") != (wanted == "TIME"):
         raise _wanted(data_type)
@@ -210,7 +211,7 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
 
 
 def _nanos(match: re.Match[str], kind: str, *, local: bool) -> Fraction:
-    """Nanoseconds since 1970, or of the day; as exact as the text."""
+    """Nanoseconds since 1970 or since midnight, exact to the last digit of the text."""
     parts = match.groupdict()
     nanos = Fraction(0)
     if kind != "TIME":

@@ -18,8 +18,8 @@ A small part of SQL, read by recursive descent::
                        | "[" literal "]" }               the value of a key of a MAP
     name        = word | "word" | `word`
 
-Key words in any case; names as the table spells them. A TIMESTAMP for a column with local time
-zone may end with a zone (``Z``, ``+02:00``) and is UTC without.
+Keywords may have any case, and names are spelled as in the table. A TIMESTAMP for a column with
+local time zone may end with a zone (``Z``, ``+02:00``); without a zone it is in UTC.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ _TESTS_MAX = 1000
 
 
 def parse_predicate(text: str, row_type: RowType) -> Predicate:
-    """Read a condition on rows of these columns.
+    """Parse a condition on rows of these columns.
 
     Raises:
-        UsageError: points at the place in the text, and names what was expected there.
+        UsageError: the text is wrong; the error points at the place and says what was expected.
     """
     return _Parser(text, tokens_of(text), row_type).whole()
 
 
 def named_columns(text: str) -> tuple[str, ...]:
-    """The columns that a condition names, whatever their types; each once.
+    """The columns that a condition names, each once; their types are not checked.
 
     Raises:
-        UsageError: the text has a sign that no condition has.
+        UsageError: the text has a sign that conditions do not use.
     """
     tokens = tokens_of(text)
     names = (
@@ -93,10 +93,10 @@ def named_columns(text: str) -> tuple[str, ...]:
 
 
 def check_grammar(text: str) -> None:
-    """Read a condition on columns of which nothing is known.
+    """Check the grammar of a condition whose columns are unknown.
 
     Raises:
-        UsageError: it is none, whatever the columns and their types are.
+        UsageError: the text is a condition for no columns and types at all.
     """
     tokens = tokens_of(text)
     _Parser(text, tokens, RowType(()), judges_columns=False).whole()
@@ -104,10 +104,10 @@ def check_grammar(text: str) -> None:
 
 @dataclass(slots=True)
 class _Parser:
-    """Reads tokens from left to right, one rule of the grammar a method.
+    """Reads tokens from left to right, with one method for each rule of the grammar.
 
     Attributes:
-        judges_columns: whether columns must be there, and literals and tests fit their types.
+        judges_columns: whether columns must exist, and literals and tests must fit their types.
     """
 
     text: str
@@ -134,7 +134,7 @@ class _Parser:
         return token
 
     def _accept(self, key: str) -> bool:
-        """Take the next token if it is this key word or sign."""
+        """Consume the next token if it is this keyword or sign."""
         if self._next.key != key:
             return False
         self._at += 1
@@ -257,7 +257,7 @@ class _Parser:
         return fields.field(name)
 
     def _element(self, column: DataField) -> tuple[Element | Entry, DataField]:
-        """The step into an array or a map, and what is there; null where nothing is."""
+        """The step into an array or a map, and the type behind it; missing elements are null."""
         kind = column.data_type
         assert kind.element is not None
         there = replace(column, data_type=kind.element.as_nullable())
@@ -311,11 +311,11 @@ class _Parser:
         return Matches(column, like_pattern(_unquoted(self._take().text)))
 
     def _typed(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
-        """Take a literal and use it; where it does not fit the column, point at it."""
+        """Consume a literal and use it; the error points at a literal that does not fit."""
         first = self._next
         literal = self._literal(column)
         if not self.judges_columns:
-            literal = Literal("TEXT", "")  # fits, and is not evaluated
+            literal = Literal("TEXT", "")  # the literal always fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
@@ -357,7 +357,7 @@ def like_pattern(text: str) -> str:
     """The regular expression (of RE2) for a LIKE pattern."""
     parts = []
     for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
-        # A backslash makes % and _ plain; it is no wildcard then, but two characters.
+        # A backslash makes % and _ literal, so both characters together are no wildcard.
         wildcard = {"%": ".*", "_": "."}.get(piece[0])
         parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
     return r"(?s)\A" + "".join(parts) + r"\z"

@@ -1,11 +1,13 @@
 """Conditions on rows, typed by a table's columns.
 
-`parser` makes predicates from text. A predicate becomes an Arrow expression that filters rows. It
-also gives the values of a column that can pass, so that readers prune partitions and buckets.
+`parser` makes predicates from text. `to_expression` turns a predicate into an Arrow expression that
+filters rows. `possible_values` names the values of a column that can pass, by which readers prune
+partitions and buckets.
 
-Values are those of `format.binary_row`: a timestamp is nanoseconds, a DATE days since 1970.
+Values have the representation of `format.binary_row`: a timestamp is nanoseconds, and a DATE is
+days since 1970.
 
-SQL's logic has three values: a comparison with null is null, and only what is true passes.
+Logic has three values, as in SQL: a comparison with null is null, and only true lets a row pass.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _NULL = pa.scalar(None, pa.bool_())
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """The step to an element of an ARRAY or a VECTOR, counted from 0; null beyond the last."""
+    """The step to an element of an ARRAY or a VECTOR, counted from 0; null beyond the end."""
 
     index: int
 
@@ -38,7 +40,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The step to the value of a key of a MAP; null without the key."""
+    """The step to a key's value in a MAP; null if the key is missing."""
 
     key: object
     key_type: DataType
@@ -53,7 +55,7 @@ Step = str | Element | Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerField(DataField):
-    """A value inside of a column, by the steps to it; the first one is the column's name."""
+    """A value inside a column, by the steps to it; the first step is the column's name."""
 
     path: tuple[Step, ...]
 
@@ -77,7 +79,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """True or false whatever the column's value is, and null where it is null."""
+    """The same truth for each value of the column, and null where the column is null."""
 
     column: DataField
     truth: bool
@@ -157,9 +159,7 @@ def _values(column: DataField) -> pc.Expression:
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
-    """Values of which every passing row has one in a column; None: a passing row may have any
-    value.
-    """
+    """The only values of a column in passing rows; None if a passing row may have any value."""
     match predicate:
         case And(parts):
             known = [v for part in parts if (v := possible_values(part, name)) is not None]
@@ -236,7 +236,7 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
     field = _values(column)
     scalars = [arrow_scalar(value, column.data_type) for value in values]
     members = pa.array(scalars, arrow_type(column.data_type))
-    # Arrow's is_in says false of a null.
+    # Arrow's is_in returns false for a null.
     return pc.is_in(field, value_set=members) | _always(field, False)
 
 

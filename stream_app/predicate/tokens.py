@@ -1,6 +1,6 @@
-"""Cuts a condition into words and signs, and points at a place in it.
+"""Splits a condition into tokens, and makes errors that point at a place in it.
 
-`parser` gives them a meaning.
+`parser` gives the tokens their meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >=
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
+    """A token of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
 
     kind: str
     text: str
@@ -39,7 +39,7 @@ class Token:
 
     @property
     def key(self) -> str:
-        """The upper-case key word or sign; empty for other tokens."""
+        """The keyword in upper case, or the sign; empty for other tokens."""
         if self.kind == "sign":
             return self.text
         upper = self.text.upper()
@@ -50,10 +50,10 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a condition, and one for its end.
+    """The tokens of a condition, followed by a token for its end.
 
     Raises:
-        UsageError: it has a sign that no condition has.
+        UsageError: the text has a sign that conditions do not use.
     """
     tokens, position = [], 0
     while position < len(text):

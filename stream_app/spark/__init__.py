@@ -1,4 +1,4 @@
-"""Tasks, streams and sessions of Spark; of the other packages only `app` imports PySpark.
+"""Runs the job's tasks, streams and session in Spark. Only this package and `app` import PySpark.
 
 Start with `ingest.epoch_committer`.
 """

@@ -1,7 +1,7 @@
 """Reads and writes file systems that only Hadoop knows, through Spark's JVM.
 
-A checkpoint or a quarantine may lie on a system that our `FileIO` lacks: WebHDFS, another cloud's
-store. `app.tables.job_folders` chooses.
+A checkpoint or a quarantine may be on a system that stream_app's `FileIO` does not support, such as
+WebHDFS or another cloud's store. `app.tables.job_folders` chooses the implementation.
 
 Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManager` uses them.
 """
@@ -25,7 +25,7 @@ from stream_app.spark.task_errors import first_line
 
 @dataclass(frozen=True, slots=True)
 class HadoopFiles:
-    """Files of any file system that Spark's Hadoop has the jars and settings for.
+    """Files of any file system for which Spark's Hadoop has jars and settings.
 
     `overwrite` replaces a file by a rename, and is as atomic as the file system's rename. Paths
     begin with a scheme.

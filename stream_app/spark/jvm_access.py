@@ -1,9 +1,9 @@
 """Contains all uses of Spark beyond its public interface.
 
-PySpark has no public way to its JVM. Files of Hadoop, signals, and numbers of the JVM and of Spark
-need it. An epoch does not: it runs on public functions of `SparkContext` and `RDD` alone.
+PySpark has no public access to its JVM. Hadoop's files, signals, and metrics of the JVM and of
+Spark need it. An epoch uses only public functions of `SparkContext` and `RDD`.
 
-`worker_daemon` replaces Spark's module of that name, and says there what it relies on.
+`worker_daemon` replaces Spark's module of that name, and its docstring lists what it relies on.
 `tests/integration/spark/test_spark_internals.py` tries all of this on the installed Spark, and
 `tests/tidy/test_spark_internals.py` allows it nowhere else.
 """

@@ -1,11 +1,11 @@
 """Ends the driver's Python when the driver's JVM has died.
 
-Both processes are the driver. The system may kill the JVM alone: by SIGKILL, or because memory ran
-out. Calls to it fail then. But threads of Python may wait for answers of Spark's jobs that never
-come, and the interpreter joins them before it ends. So the watch ends all waits at once.
+The driver consists of both processes. The system may kill only the JVM, for example when memory
+runs out. Then calls to it fail, but Python threads may wait forever for Spark's jobs, and the
+interpreter joins them before it exits. So the watch ends the process.
 
-Under ``spark-submit`` the JVM also carries Python's output. So the watch keeps the JVM's own
-standard error, on Linux, to say why the driver ends.
+Under ``spark-submit`` Python's output also passes through the JVM. So on Linux the watch keeps the
+JVM's standard error open, to report why the driver ends.
 
 Used by every job that has a session. Source: Linux `pidfd_open(2)`, Spark `PythonRunner.scala`.
 """

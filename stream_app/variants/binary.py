@@ -1,6 +1,6 @@
-"""Reads a VARIANT's bytes: the kind of a value, what is inside, and a scalar as Python's value.
+"""Reads a VARIANT's bytes: a value's kind, its members or elements, and scalars as Python values.
 
-For reading one by one: texts for people, shredded files, paths.
+It reads value by value, for texts, shredded files and paths.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stream_app.variants import layout
 
 
 class MalformedVariantError(ValueError):
-    """Bytes are no VARIANT."""
+    """The bytes are not a valid VARIANT."""
 
     def __init__(self) -> None:
         super().__init__("bytes of a VARIANT are damaged")
@@ -44,12 +44,12 @@ class Variant:
 
     @property
     def kind(self) -> int:
-        """Of a primitive its kind, of a short text its length."""
+        """The kind of a primitive, or the length of a short text."""
         return self._byte(self.place) >> 2
 
     @property
     def size(self) -> int:
-        """The bytes of the value."""
+        """The number of the value's bytes."""
         match self.basic_kind:
             case layout.SHORT_TEXT:
                 return 1 + self.kind
@@ -87,7 +87,7 @@ class Variant:
             yield self._at(values + self._number(place, size))
 
     def name(self, number: int) -> str:
-        """A name of the dictionary."""
+        """The dictionary's name with this number."""
         size = (self.metadata[0] >> 6) + 1 if self.metadata else 1
         count = _unsigned(self.metadata, 1, size)
         if number >= count:
@@ -99,7 +99,7 @@ class Variant:
         return _text(self.metadata[names + begin : names + end])
 
     def scalar(self) -> Scalar:
-        """The value of a scalar; dates, times and UUIDs are their numbers and bytes."""
+        """The value of a scalar; a date or time is its number, and a UUID its bytes."""
         content, kind = self.content[1:], self.kind
         if self.basic_kind == layout.SHORT_TEXT:
             return _text(content)

@@ -13,7 +13,7 @@ from stream_app.variants.layout import number_size
 
 
 class DuplicateNameError(ValueError):
-    """An object has a name twice."""
+    """Two members of an object have the same name."""
 
 
 class NameNumbers:
@@ -23,7 +23,7 @@ class NameNumbers:
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str) -> int:
-        """The number of a name, which is added if it is new."""
+        """The number of a name; a new name is added."""
         return self._numbers.setdefault(name, len(self._numbers))
 
     def metadata(self) -> bytes:
@@ -36,13 +36,13 @@ class NameNumbers:
 
 
 def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes:
-    """Write an object; its members lie as they come, and are listed by name.
+    """Write an object, with values in the given order and its list of members sorted by name.
 
     Args:
-        members: each name, which `names` has, with its value.
+        members: each member's name, which is in `names`, and its value.
 
     Raises:
-        DuplicateNameError: a name comes twice.
+        DuplicateNameError: two members have the same name.
     """
     starts = list(accumulate((len(value) for _, value in members), initial=0))
     order = sorted(range(len(members)), key=lambda place: _java_order(members[place][0]))
@@ -71,7 +71,7 @@ def array_of(elements: Sequence[bytes]) -> bytes:
 
 
 def _java_order(name: str) -> bytes:
-    """NameNumbers in Java's order: by UTF-16, in which readers search for them."""
+    """The sort key of a name in Java's UTF-16 order, in which readers search."""
     return name.encode("utf-16-be")
 
 
@@ -79,7 +79,7 @@ def _head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
     """The first byte of a container, and its count.
 
     Args:
-        large_bit: the place, behind the basic kind, of the bit that says that the count is large.
+        large_bit: the position, above the basic kind, of the bit that marks a large count.
     """
     is_large = count > layout.SMALL_COUNT_MAX
     first = (is_large << large_bit | sizes) << 2 | kind

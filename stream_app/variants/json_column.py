@@ -1,6 +1,6 @@
-"""Texts of JSON → a column of VARIANT, by machine code where the extra `compiled` is installed.
+"""Converts JSON texts into a VARIANT column, by machine code if the extra `compiled` is installed.
 
-Both ways give the same bytes. Without machine code each text is read by itself, which is slow.
+Both ways give the same bytes. Without machine code Python parses each text, which is slow.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MODULE = "stream_app.variants.compiled.encoded_documents"
 
 
 def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bools | None]:
-    """The documents as VARIANTs, null where a text is null or no document, and where it is none.
+    """The documents as VARIANTs, and which texts are not null and yet not documents.
 
     Args:
         texts: string [n].
         compiled: whether machine code may encode them.
 
     Returns:
-        `VARIANT_TYPE` [n], and bool [n] or None if each text is a document.
+        `VARIANT_TYPE` [n], and bool [n], or None if each text is a document.
     """
     encode = (_compiled() if compiled else None) or _one_by_one
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
@@ -48,7 +48,7 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
 
 @functools.cache
 def _compiled() -> Callable[[pa.Array], Iterator[EncodedPart]] | None:
-    """The compiled way; None: Numba is not installed, or has no folder for its code."""
+    """The compiled encoder, or None if Numba is missing or no cache folder is writable."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError:

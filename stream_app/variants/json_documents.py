@@ -1,8 +1,8 @@
-"""Reads one text of JSON into a VARIANT, as Spark's `parse_json` does.
+"""Converts one JSON text into a VARIANT, as Spark's `parse_json` does.
 
-An integer takes as few bytes as possible. A number of other digits is a decimal, or a double if it
-has an exponent or more than 38 digits. Three things are stricter, since they would change values
-without a word. Text behind the value, halves of characters and a double without end are refused.
+An integer takes as few bytes as possible. A number with a fraction is a decimal, or a double if it
+has an exponent or more than 38 digits. Three inputs that Spark changes silently are refused: text
+behind the value, unpaired surrogates, and numbers beyond a double's range.
 
 Source: Paimon `data/variant/GenericVariantBuilder.java`.
 """
@@ -36,7 +36,7 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
     """The value and the metadata of a document.
 
     Raises:
-        ValueError: it is no JSON, has a name twice, nests too deeply, or is too large.
+        ValueError: the text is not JSON, repeats a name, nests too deeply, or is too large.
     """
     try:
         document = json.loads(
@@ -61,7 +61,7 @@ def _encoded(document: Any, names: NameNumbers, level: int) -> bytes:
     match document:
         case _Members():
             for name, _ in document:
-                name.encode()  # refuses halves of characters
+                name.encode()  # refuses unpaired surrogates
             members = []
             for name, value in document:
                 names.number(name)

@@ -1,8 +1,8 @@
-"""The form of a VARIANT: two byte strings, of which one is a dictionary of names.
+"""The binary format of a VARIANT: a tree of values, and a dictionary of names.
 
 ``value`` has a tree of values. The two lowest bits of a value's first byte are its basic kind. The
-others are a kind of scalar, a text's length, or the sizes of a container's numbers. Numbers are
-little-endian. ``metadata`` has the names of members; objects refer to them by number.
+upper bits are the kind of a scalar, the length of a text, or the widths of a container's numbers.
+Numbers are little-endian. ``metadata`` has the names of members; objects refer to them by number.
 
 Source: Parquet's `VariantEncoding.md`; Paimon `data/variant/GenericVariantUtil.java`.
 """
@@ -49,7 +49,7 @@ NESTING_MAX = 200
 
 
 def is_variant(data_type: pa.DataType) -> bool:
-    """Whether a type in Arrow is that of VARIANT columns; a ROW of the same two members is too."""
+    """Whether an Arrow type is VARIANT's; a ROW with the same two members looks the same."""
     return bool(data_type == VARIANT_TYPE)
 
 

@@ -17,10 +17,10 @@ _STEP = re.compile(
 
 
 def parse_path(text: str) -> VariantPath:
-    """The names and places of a path, from the whole value inwards.
+    """The steps of a path from the root inwards: names of members, and positions of elements.
 
     Raises:
-        ValueError: it is no path.
+        ValueError: the text is not a path.
     """
     steps: list[str | int] = []
     place = 1
@@ -37,7 +37,7 @@ def parse_path(text: str) -> VariantPath:
 
 
 def at_path(variant: Variant, path: VariantPath) -> Variant | None:
-    """The value to which a path leads; None: there is none.
+    """The value to which a path leads, or None if the path leads nowhere.
 
     Raises:
         MalformedVariantError: the value is damaged.

@@ -1,4 +1,4 @@
-"""Writes scalars of VARIANTs, each as bytes that stand anywhere in a value."""
+"""Encodes scalars of VARIANTs; the bytes are valid at any place in a value."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NULL = _of_kind(layout.NULL)
 
 
 def boolean(value: bool) -> bytes:
-    """Write a truth."""
+    """Encode a boolean."""
     return _of_kind(layout.TRUE if value else layout.FALSE)
 
 
 def integer(value: int) -> bytes:
-    """Write an integer of 64 bits at most, in as few bytes as possible."""
+    """Encode an integer of at most 64 bits, in as few bytes as possible."""
     for kind, size in layout.INTEGER_SIZES.items():
         if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
             return _of_kind(kind, value.to_bytes(size, "little", signed=True))
@@ -29,7 +29,7 @@ def integer(value: int) -> bytes:
 
 
 def decimal(value: Decimal) -> bytes | None:
-    """Write a decimal with its scale; None: it has too many digits."""
+    """Encode a decimal with its scale, or return None if it has too many digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "the caller has seen that it is a number"
     unscaled, scale = int("".join(map(str, digits))), -exponent
@@ -42,17 +42,17 @@ def decimal(value: Decimal) -> bytes | None:
 
 
 def double(value: float) -> bytes:
-    """Write a float of 64 bits."""
+    """Encode a 64-bit float."""
     return _of_kind(layout.DOUBLE, struct.pack("<d", value))
 
 
 def single(value: float) -> bytes:
-    """Write a float of 32 bits."""
+    """Encode a 32-bit float."""
     return _of_kind(layout.FLOAT, struct.pack("<f", value))
 
 
 def text(value: str) -> bytes:
-    """Write a text."""
+    """Encode a text."""
     content = value.encode()
     if len(content) <= layout.SHORT_TEXT_MAX:
         return bytes((len(content) << 2 | layout.SHORT_TEXT,)) + content
@@ -60,16 +60,16 @@ def text(value: str) -> bytes:
 
 
 def data(value: bytes) -> bytes:
-    """Write bytes."""
+    """Encode bytes."""
     return _of_kind(layout.BINARY, len(value).to_bytes(4, "little") + value)
 
 
 def date(days: int) -> bytes:
-    """Write a date: days since 1970."""
+    """Encode a date, given as days since 1970."""
     return _of_kind(layout.DATE, days.to_bytes(4, "little", signed=True))
 
 
 def timestamp(micros: int, *, has_zone: bool) -> bytes:
-    """Write a point in time: microseconds since 1970, in UTC or without a zone."""
+    """Encode a timestamp, given as microseconds since 1970, in UTC or without a zone."""
     kind = layout.TIMESTAMP if has_zone else layout.TIMESTAMP_NTZ
     return _of_kind(kind, micros.to_bytes(8, "little", signed=True))

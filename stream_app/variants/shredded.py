@@ -1,8 +1,8 @@
-"""Puts VARIANTs together whose members lie in typed columns of a file.
+"""Reassembles VARIANTs whose members lie in typed columns of a file.
 
-A value is in ``typed_value`` if it has that column's type, else in ``value``; an object may be in
-both, with other members in ``value``. A member without both is missing. Paimon's writers make such
-files by ``variant.shreddingSchema`` or ``variant.inferShreddingSchema``.
+A value is in ``typed_value`` if it has that column's type, and otherwise in ``value``. An object
+may be in both, with further members in ``value``. A member that is in neither is missing. Paimon
+writes such files with ``variant.shreddingSchema`` or ``variant.inferShreddingSchema``.
 
 Source: Parquet's `VariantShredding.md`; Paimon `data/variant/ShreddingUtils.java`.
 """
@@ -19,11 +19,11 @@ from stream_app.variants.containers import DuplicateNameError, NameNumbers, arra
 
 
 def whole_variants(column: pa.Array) -> pa.Array:
-    """The values of a file's column as `VARIANT_TYPE`.
+    """The values of a file's shredded column as `VARIANT_TYPE`.
 
     Raises:
         MalformedVariantError: the parts of a value contradict each other.
-        pa.ArrowNotImplementedError: a typed column has a type that no VARIANT has.
+        pa.ArrowNotImplementedError: a typed column has a type that VARIANT lacks.
     """
     kind = column.type
     rows = _with_numbers(column).to_pylist()
@@ -50,7 +50,7 @@ def whole_variants(column: pa.Array) -> pa.Array:
 
 
 def _with_numbers(column: pa.Array) -> pa.Array:
-    """The column with dates and times as their numbers, which Python holds exactly."""
+    """Convert dates and times of the column to numbers, because Python's types are less exact."""
     return column.cast(_numbers_type(column.type))
 
 
@@ -65,7 +65,7 @@ def _numbers_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers) -> bytes:
-    """One value, of a column of this type, with numbers of `names` for its members' names."""
+    """Reassemble one value of a column of this type; `names` numbers its members' names."""
     typed, rest = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
     if typed is None:
         if rest is None:
@@ -100,7 +100,7 @@ def _typed_members(
 
 
 def _renamed(variant: Variant, names: NameNumbers) -> bytes:
-    """A value whose members' names have the numbers of another dictionary."""
+    """The same value with its members' names numbered by another dictionary."""
     match variant.basic_kind:
         case layout.OBJECT:
             return object_of(_renamed_members(variant, names), names)

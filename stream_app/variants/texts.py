@@ -1,7 +1,7 @@
-"""Prints VARIANTs as JSON, with every digit; members of objects come in the order of names.
+"""Prints VARIANTs as JSON with every digit; an object's members are sorted by name.
 
-Values that JSON does not have are texts: bytes in base64, dates, times and UUIDs as usual, and
-"NaN", "Infinity" and "-Infinity".
+Values that JSON lacks become texts: bytes in base64, dates, times and UUIDs in their usual form,
+and "NaN", "Infinity" and "-Infinity".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def json_text(variant: Variant) -> str:
     """One value as JSON.
 
     Raises:
-        MalformedVariantError: it is damaged, or nests too deeply.
+        MalformedVariantError: the value is damaged, or nests too deeply.
     """
     try:
         return _text(variant)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -15,7 +18,18 @@ WHOLE = {
     "app/submit/job_parts",
 }  # fmt: skip
 """They take it apart; what they call takes the values that it needs. A contract has the rooms."""
-PARSING = {"app/config/app_config", "app/config/toml_text"}
+PARSING = "app/config/"
+KINDS = {"SingleTable", "WholeDatabase"}
+MATCHING = {"app/job/known_tables", "app/ops/doctor/examination", "app/ops/quarantine/job_replay"}
+"""They do different work for each kind of job: a `match` over both, which mypy completes."""
+
+
+JUDGING = {"isinstance", "issubclass", "type", "bool"}
+DECIDING: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Compare: ("left", "comparators"), ast.If: ("test",), ast.IfExp: ("test",),
+    ast.While: ("test",), ast.UnaryOp: ("operand",), ast.BoolOp: ("values",),
+    ast.MatchClass: ("cls",), ast.Call: ("args",),
+}  # fmt: skip
 
 
 def named(pattern: str) -> set[str]:
@@ -30,8 +44,76 @@ def test_few_modules_hold_the_whole_configuration() -> None:
     assert named(r"\bAppConfig\b") == WHOLE
 
 
+def questions(source: str) -> Iterator[str]:
+    """Each place that asks whether a job is of a whole database, or has one table."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id="sync_of") | ast.Attribute(attr="sync_of" | "is_of_many"):
+                yield ast.unparse(node)
+            case ast.Call(func=called) if ast.unparse(called) not in JUDGING:
+                continue
+        for value in judged(node):
+            match value:
+                case ast.Name(id=name) if name in KINDS:
+                    yield name
+                case ast.Attribute(attr="sync" | "section_name"):
+                    yield ast.unparse(value)
+
+
+def judged(node: ast.AST) -> Iterator[ast.AST]:
+    """The expressions whose value or class a node judges."""
+    for field in DECIDING.get(type(node), ()):
+        inside = getattr(node, field)
+        for value in inside if isinstance(inside, list) else [inside]:
+            yield value
+            if isinstance(value, ast.Tuple | ast.BinOp):  # classes of isinstance
+                yield from ast.walk(value)
+
+
+@cache
+def asking() -> frozenset[str]:
+    names = {name.removeprefix("stream_app/").removesuffix(".py") for name in modules("stream_app")}
+    return frozenset(name for name in names if any(questions(text_of(f"stream_app/{name}.py"))))
+
+
 def test_a_job_of_a_database_is_distinguished_where_the_configuration_is_parsed() -> None:
-    assert named(r"\bsync is (?:not )?None\b") - PARSING == set()
+    assert {name for name in asking() if not name.startswith(PARSING)} == MATCHING
+
+
+@pytest.mark.parametrize("module", sorted(MATCHING))
+def test_elsewhere_both_kinds_are_matched(module: str) -> None:
+    text = text_of(f"stream_app/{module}.py")
+    others = [one for one in questions(text) if one not in KINDS]
+    assert not others
+    assert not re.search(r"isinstance\([^)]*(?:SingleTable|WholeDatabase)", text)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "if config.sync is None: pass",
+        "x = 1 if tables.sync is not None else 2",
+        "if self.tables.sync: pass",
+        "x = not config.sync",
+        "x = bool(job.sync)",
+        "x = job.sync or other",
+        "from m import sync_of\nx = sync_of(job)",
+        "x = tables.is_of_many",
+        "x = isinstance(job, WholeDatabase)",
+        "x = not isinstance(job, (int, SingleTable))",
+        "x = isinstance(job, int | SingleTable)",
+        "x = type(job) is SingleTable",
+        "x = job.section_name == 'sync'",
+        "match job:\n    case WholeDatabase(): pass",
+    ],
+)
+def test_each_spelling_of_the_question_is_noticed(spelling: str) -> None:
+    assert any(questions(spelling))
+
+
+def test_the_parts_of_a_database_are_no_question() -> None:
+    quiet = "x = database.sync.renames_of(name)\nif table.sync(path): pass\nWholeDatabase(sync=1)"
+    assert not any(questions(quiet))
 
 
 @pytest.mark.parametrize(

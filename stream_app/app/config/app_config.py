@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from stream_app.app.config.expectations_config import ExpectationsConfig, of_one_expectation
+from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
@@ -24,12 +24,11 @@ from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.source_clusters import (
     ClusterSetting,
-    of_one_cluster,
 )
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_problems import source_problems
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
-from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
+from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.values import (
     Setting,
@@ -37,7 +36,6 @@ from stream_app.app.config.values import (
     families_of,
     free_text,
     keys_of,
-    names,
 )
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.errors import UsageError
@@ -127,7 +125,7 @@ REMOVED = {
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
 }
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""Section → the prefix of keys that are passed on, and the field that holds them."""
+"""Section → the prefix of keys that are passed on, and their family."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
@@ -224,24 +222,14 @@ def _store_setting(
     if section in FREE_SECTIONS:
         section_values[key] = free_text(setting)
         return
-    for prefix, name in PREFIXES.get(section, {}).items():
+    for prefix, family in PREFIXES.get(section, {}).items():
         if key.startswith(prefix):
             rest = key.removeprefix(prefix)
-            section_values.setdefault(name, {})[rest] = _prefixed(name, rest, setting)
+            section_values.setdefault(family.name, {})[rest] = family.read(setting, rest)
             return
     if (converter := KEYS[section].get(key)) is None:
         raise WrongValueError(_unknown(section, key))
     section_values[key.replace("-", "_")] = converter(setting)
-
-
-def _prefixed(name: str, rest: str, setting: Setting) -> object:
-    if name == "tables":
-        return of_one_table(setting, rest)
-    if name == "clusters":
-        return of_one_cluster(setting, rest)
-    if name == "settings":
-        return of_one_expectation(setting, rest)
-    return names(setting) if name == "multiple_table_partition_keys" else free_text(setting)
 
 
 def _unknown(section: str, key: str) -> str:
@@ -270,6 +258,10 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
         yield "file-system", problem
     yield from _catalog_problems(tables)
+    has_trigger = "stream.trigger" in given and not config.stream.is_available_now
+    if config.stream.freshness is not None and has_trigger:
+        both = "decides how long epochs are, and stream.trigger does too: give one of them"
+        yield "stream.freshness", both
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:

@@ -46,7 +46,7 @@ class ExpectationsConfig:
         settings: ``NAME.condition``, ``NAME.action`` and ``NAME.tables`` of each expectation.
     """
 
-    settings: Mapping[str, str] = values.key_family("")
+    settings: Mapping[str, str] = values.key_family("", read=of_one_expectation)
 
     @property
     def all(self) -> Sequence[Expectation]:

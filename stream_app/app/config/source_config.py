@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
-from stream_app.app.config.source_clusters import Cluster, ClusterSetting, further_clusters
+from stream_app.app.config.source_clusters import (
+    Cluster,
+    ClusterSetting,
+    further_clusters,
+    of_one_cluster,
+)
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 from stream_app.model.source.topic_name import in_cluster
@@ -77,7 +82,9 @@ class SourceConfig:
     fail_on_data_loss: bool = values.key(values.boolean, True)
     reader: TopicReader | None = values.key(values.member(TopicReader), None)
     kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
-    clusters: Mapping[str, ClusterSetting] = values.key_family("clusters.", is_secret=True)
+    clusters: Mapping[str, ClusterSetting] = values.key_family(
+        "clusters.", read=of_one_cluster, is_secret=True
+    )
     merge_shards: bool = values.key(values.boolean, False)
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)

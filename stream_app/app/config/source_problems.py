@@ -69,13 +69,13 @@ def _cluster_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[t
         yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
     if tables.keeps_transactions:
         yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
-    if tables.is_of_many and "sync.merge-shards" not in given:
+    if "merge-shards" in tables.replaced_keys and "sync.merge-shards" not in given:
         yield (
             "sync.merge-shards",
             "must be given beside source.clusters: true joins tables of one name of all clusters, "
             "false names those of a further cluster CLUSTER_DATABASE_TABLE",
         )
-    elif not (tables.is_of_many or source.merge_shards):
+    elif not tables.joins_sources:
         yield (
             "source.merge-shards",
             "must be true beside source.clusters: the table takes the rows of all clusters, and "

@@ -64,6 +64,8 @@ class StreamConfig:
     Attributes:
         share: the job's share of the tables of a database, such as ``3/8``; None: all tables.
         trigger: ``availableNow``, or the time between the starts of two epochs.
+        freshness: milliseconds that rows may be old when readers see them; the job makes epochs as
+            long as that allows. None: ``trigger`` decides.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         write_parallelism: tasks that write; None: Spark's default.
@@ -86,6 +88,7 @@ class StreamConfig:
     checkpoint: str = values.key(values.folder, "")
     share: str | None = values.key(share_text, None)
     trigger: str = values.key(values.trigger, "5 seconds")
+    freshness: int | None = values.key(values.milliseconds, None)
     quarantine: str | None = values.key(values.folder, None)
     max_bad_records: int | None = values.key(values.integer(0), None)
     non_insert_records: NonInsertRecords = values.key(
@@ -120,9 +123,11 @@ class StreamConfig:
         return self.trigger == "availableNow"
 
     @property
-    def trigger_ms(self) -> int:
-        """Least milliseconds between the starts of two epochs."""
-        return 0 if self.is_available_now else parse_duration_ms(self.trigger)
+    def pause_s(self) -> float:
+        """Most seconds between two looks at the source, if epochs take no longer."""
+        if self.is_available_now:
+            return 0.0
+        return (self.freshness or parse_duration_ms(self.trigger)) / 1000
 
 
 def with_limit(given: dict[str, Any]) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class SyncConfig:
     primary_keys: Names = values.key(values.some_names, ())
     partition_keys: Names = values.key(values.some_names, ())
     multiple_table_partition_keys: Mapping[str, Names] = values.key_family(
-        "multiple-table-partition-keys."
+        "multiple-table-partition-keys.", read=lambda setting, _table: values.names(setting)
     )
     sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
     type_mapping: Names = values.key(values.some_names, ())
@@ -130,7 +130,7 @@ class SyncConfig:
     )
     max_tables: int = values.key(values.integer(1), 1000)
     options: Mapping[str, str] = values.key_family("options.")
-    tables: Mapping[str, OneSetting] = values.key_family("tables.")
+    tables: Mapping[str, OneSetting] = values.key_family("tables.", read=of_one_table)
 
     @property
     def rules(self) -> SyncRules:

@@ -40,7 +40,7 @@ def _prefix(chosen: str, section: str, name: str) -> str | None:
     if name == "format_options":
         return f"{chosen}."
     families = PREFIXES.get(section, {})
-    return next((prefix for prefix, field in families.items() if field == name), None)
+    return next((prefix for prefix, family in families.items() if family.name == name), None)
 
 
 def _duration(millis: object) -> str:

@@ -70,9 +70,27 @@ def key(read: Callable[[Setting], Value], default: Value, *, is_secret: bool = F
     return declared
 
 
-def key_family(*prefixes: str, is_secret: bool = False) -> Any:
-    """Declare a field for all keys with a prefix, by the rest of their names."""
-    return field(default_factory=dict, repr=not is_secret, metadata={"prefixes": prefixes})
+@dataclass(frozen=True, slots=True)
+class KeyFamily:
+    """The keys with a prefix.
+
+    Attributes:
+        name: the field that holds their values, by the rest of their names.
+        read: converts a value; it also gets the rest of its key's name.
+    """
+
+    name: str
+    read: Callable[[Setting, str], object]
+
+
+def key_family(
+    *prefixes: str,
+    read: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
+    is_secret: bool = False,
+) -> Any:
+    """Declare a field for all keys with a prefix, with the converter of `KeyFamily`."""
+    metadata = {"prefixes": prefixes, "read_member": read}
+    return field(default_factory=dict, repr=not is_secret, metadata=metadata)
 
 
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
@@ -84,10 +102,12 @@ def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
     }
 
 
-def families_of(section: type[Any]) -> dict[str, str]:
-    """The prefixes of further keys of a section, and the field of each."""
+def families_of(section: type[Any]) -> dict[str, KeyFamily]:
+    """The prefixes of further keys of a section, and the family of each."""
     return {
-        prefix: one.name for one in fields(section) for prefix in one.metadata.get("prefixes", ())
+        prefix: KeyFamily(one.name, one.metadata["read_member"])
+        for one in fields(section)
+        for prefix in one.metadata.get("prefixes", ())
     }
 
 

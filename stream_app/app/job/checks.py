@@ -82,6 +82,14 @@ class JobChecks:
                 where="sync.transactions",
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
+        if reader is None and self.stream.freshness is not None:
+            raise UsageError(
+                "only the native reader chooses the length of epochs, and it cannot read this "
+                "source",
+                where="stream.freshness",
+                fix="give stream.trigger in its place; for topics, the log says what "
+                "source.reader = 'native' lacks",
+            )
         decoder = _decoder_of(self.job_tables.source)
         self._check_folders()
         topics = _check_source(self.job_tables.source)

@@ -28,10 +28,16 @@ from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
+
+_FRESHER = (
+    "raise stream.freshness; or see which part of an epoch takes long (stream-app top), and give "
+    "the job more cores"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +48,7 @@ class JobFeeds:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
         budget: the cores of the compactions.
+        pace: the lengths of the epochs.
         of_no_table: number of messages that were quarantined without a table.
         stopping: whether the job shall end.
     """
@@ -52,6 +59,7 @@ class JobFeeds:
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
     budget: CoreBudget = field(init=False)
+    pace: Pace
     stopping: Callable[[], bool]
     events: EventLog
     of_no_table: int = field(init=False, default=0)
@@ -63,7 +71,7 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        takes_all = self.job_tables.source.merge_shards
+        takes_all = self.job_tables.joins_sources
         sources = None if takes_all else SourceTableCheck(self.state_file)
         return self._feed(ONLY_TABLE, table, self.events, sources)
 
@@ -101,6 +109,12 @@ class JobFeeds:
         if advice is None or advice.suffices:
             return ()
         return (JobWarning(what=advice.need, fix=advice.fix),)
+
+    def freshness_warnings(self) -> Sequence[JobWarning]:
+        """The warning that rows are older than ``stream.freshness``, while they are."""
+        if self.pace.is_kept:
+            return ()
+        return (JobWarning(what=self.pace.text(), fix=_FRESHER),)
 
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
@@ -142,6 +156,7 @@ class JobFeeds:
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),
+            pace_text=self.pace.text,
             evolution=evolution_of(
                 self.job_tables, name, table, self.state_file, table.clock.now_ms
             ),

@@ -31,6 +31,7 @@ from stream_app.app.job.source_reading import (
     NativeReading,
     SparkReading,
     StreamSettings,
+    pace_of,
     reading_of,
 )
 from stream_app.app.job.unused_settings import UnusedSettings
@@ -47,6 +48,7 @@ from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
 
@@ -134,7 +136,7 @@ class _IngestJob:
             if load is not None:
                 newest = rounds.tables
                 self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
-            committer = EpochCommitter(rounds, self._on_committed(rounds.tables))
+            committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
             check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
@@ -145,16 +147,22 @@ class _IngestJob:
             self.watched.metrics.jvm.detach()
             self.spark.stop()
 
-    def _on_committed(self, epoch_tables: EpochTables) -> Callable[[int], None]:
+    def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """What follows the commits of an epoch: the snapshot of the database, if one is kept."""
         if not self.job_tables.keeps_transactions:
-            return lambda _: None
-        return DatabaseRecord(
+            return pace.committed
+        record = DatabaseRecord(
             epoch_tables=epoch_tables,
             borders=BorderLog(self.checked.state_file.folder),
             snapshots=database_snapshots(self.job_tables.location, self.job_tables.file_system),
             clock=self.clock,
         )
+
+        def note(epoch: int) -> None:
+            pace.committed(epoch)
+            record(epoch)
+
+        return note
 
     def _compactions_at_once(self) -> int | None:
         table = self.checked.table
@@ -172,6 +180,7 @@ class _IngestJob:
             state_file=self.checked.state_file,
             open_folder=self.session.folder,
             compactions=compactions,
+            pace=pace_of(self.stream, self.clock),
             stopping=self.stop_requested.is_set,
             events=self.watched.events,
         )
@@ -202,7 +211,11 @@ class _IngestJob:
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
-            job_tables=job_tables, stream=stream, checkpoint=checkpoint, clock=self.clock
+            job_tables=job_tables,
+            stream=stream,
+            pace=feeds.pace,
+            checkpoint=checkpoint,
+            clock=self.clock,
         )
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
@@ -215,10 +228,11 @@ class _IngestJob:
         events.ended()
 
     def _note_problems(self, feeds: JobFeeds) -> None:
-        """Remember the job's problems until they end: deaf services, and busy cores."""
+        """Remember the job's problems until they end: deaf services, busy cores, old rows."""
         problems = self.watched.events.listeners.problems()
         self.checked.state_file.note_passing("services", problems)
         self.checked.state_file.note_passing("cores", feeds.core_warnings())
+        self.checked.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
 def _at_work(committer: EpochCommitter[Any]) -> Activity | None:

@@ -24,10 +24,10 @@ from stream_app.app.ops.load.first_load import (
     load_format,
 )
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
-from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, opened_database
 from stream_app.app.source.kafka_reader import source_offsets
+from stream_app.app.source.relations import followed_database
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.cluster_offsets import OffsetEnd

@@ -6,6 +6,8 @@ each table fails alone, and further tables come with their messages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
@@ -21,7 +23,12 @@ from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape, MessageSplitter
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, StoppingTables
+from stream_app.spark.ingest.epoch_tables import (
+    EpochTables,
+    HoldingTables,
+    LoadingTables,
+    StoppingTables,
+)
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
@@ -61,7 +68,7 @@ def job_rounds(
     Raises:
         TableNotFoundError: a table is gone whose first load has not ended.
     """
-    policy: type[EpochTables] = StoppingTables
+    policy: Callable[..., EpochTables] = StoppingTables
     splitter: MessageSplitter = AllToOneTable()
     newcomers = read_statements = None
     match loaded:
@@ -72,8 +79,8 @@ def job_rounds(
             read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
             known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
-            policy, held = HoldingTables, frozenset(checked.state_file.state.held)
-            splitter = loaded.splitter(known, held)
+            splitter = loaded.splitter(known, frozenset(checked.state_file.state.held))
+            policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
     if load is not None:
         load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
     epoch_tables = policy(
@@ -82,13 +89,12 @@ def job_rounds(
         state_file=checked.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
-        loads=0 if load is None else load.epochs,
     )
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         splitter=splitter,
         sort_messages=feeds.job_tables.source.kind is SourceKind.FILES,
-        holds_tables=policy.holds_tables,
+        holds_tables=epoch_tables.holds_tables,
     )
     return EpochRounds(
         tables=epoch_tables,

@@ -30,6 +30,7 @@ from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.load_epochs import LoadEpochs
+from stream_app.spark.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream
@@ -40,10 +41,15 @@ from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, Whol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """The settings of a job's stream, whatever reads the source."""
+    """The settings of a job's stream, whatever reads the source.
+
+    Attributes:
+        pace: decides when epochs begin, for the native reader.
+    """
 
     job_tables: TablesOfJob
     stream: StreamConfig
+    pace: Pace
     checkpoint: Folder
     clock: Clock
 
@@ -94,13 +100,12 @@ class NativeReading:
         """See `SparkReading.stream`."""
         committer, topics = running.committer, self.source
         borders = self._borders(job)
-        trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=topics.starting_offsets,
                 limit=topics.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=topics.fail_on_data_loss,
-                trigger_s=trigger_s,
+                drains=job.stream.is_available_now,
                 loads=self.load_epochs,
             ),
             source=self.offsets,
@@ -111,6 +116,7 @@ class NativeReading:
             jobs=JobGroup(self.runner.spark, f"stream {job.job_tables.name}"),
             clock=job.clock,
             borders=borders,
+            pace=job.pace,
         )
 
     def _borders(self, job: StreamSettings) -> WholeBorders | None:
@@ -129,6 +135,13 @@ class NativeReading:
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if job.stream.is_available_now else PATIENCE_S,
         )
+
+
+def pace_of(stream: StreamConfig, clock: Clock) -> Pace:
+    """The pace of a job's epochs: as stated, or as a stated freshness allows."""
+    if stream.freshness is None or stream.is_available_now:
+        return FixedPace(stream.pause_s)
+    return FreshPace(stream.freshness / 1000, clock)
 
 
 def reading_of(

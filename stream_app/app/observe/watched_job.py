@@ -83,7 +83,7 @@ def watched_job(
     metrics = JobMetrics(
         name,
         clock,
-        look_s=stream.trigger_ms / 1000 + POLL_S,
+        look_s=stream.pause_s + POLL_S,
         folders=_local_folders(tables.section.warehouse, stream),
     )
     metrics.source.began(name)
@@ -92,7 +92,7 @@ def watched_job(
             clock,
             stream.max_staleness / 1000,
             metrics.source.state,
-            trigger_s=stream.trigger_ms / 1000,
+            trigger_s=stream.pause_s,
             hide=secrets.hide,
         )
         if stream.metrics_port is not None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.source.jdbc_connection import opened_database
+from stream_app.app.source.jdbc_connection import answers, opened_database
+from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
@@ -181,3 +182,10 @@ _POSTGRES = _Kind(
 )
 _MYSQL = _Kind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, type_of=mysql_type)
 _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
+
+
+def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
+    """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
+    query = dialect_of(url.driver).enums
+    enums = {row[0] for row in answers(connection, query)} if query else set()
+    return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}

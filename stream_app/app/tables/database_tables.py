@@ -14,7 +14,7 @@ import functools
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -59,7 +59,7 @@ from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
-from stream_app.table.schema.alter import alter_table
+from stream_app.table.schema.alter import alter_table, next_schema
 
 _LOG = logging.getLogger("stream_app")
 
@@ -102,7 +102,7 @@ class DatabaseTables:
         """The tables that the job has met before; missing ones are created when they appear."""
         for name in dict.fromkeys(self._taken.values()):
             try:
-                self._feeds[name] = self._feed(name, self._opened(name))
+                self._feeds[name] = self._feed(name, self._with_made_columns(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.what)
             except (StreamAppError, OSError) as error:
@@ -153,9 +153,11 @@ class DatabaseTables:
             UsageError: the source tables do not suffice for the table.
         """
         try:
-            return self._opened(name).schema
+            table = self._opened(name)
         except TableNotFoundError:
             return database_table_schema(self.tables, name, sources, self.clock)
+        made = next_schema(table, _lacking(self.tables.sync, name, table.schema.fields))
+        return replace(self._configured(name, table).schema, fields=made.fields)
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
@@ -270,7 +272,7 @@ class DatabaseTables:
     ) -> FileStoreTable:
         """Create a table, or open the existing one."""
         try:
-            return self._opened(name)
+            return self._with_made_columns(name)
         except TableNotFoundError:
             sources = describe()
         schema = database_table_schema(self.tables, name, sources, self.clock, renames)
@@ -285,11 +287,18 @@ class DatabaseTables:
         return table
 
     def _opened(self, name: str) -> FileStoreTable:
-        path = self.tables.path(name)
-        table = open_for_altering(open_job_table(self.tables, path, self.clock))
+        return open_for_altering(open_job_table(self.tables, self.tables.path(name), self.clock))
+
+    def _with_made_columns(self, name: str) -> FileStoreTable:
+        """Open a table; it gets the made columns that it lacks."""
+        table = self._opened(name)
         if added := _lacking(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
-            table = open_for_altering(open_job_table(self.tables, path, self.clock))
+            table = self._opened(name)
+        return self._configured(name, table)
+
+    def _configured(self, name: str, table: FileStoreTable) -> FileStoreTable:
+        """The table with the options of the configuration."""
         rules = self.tables.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)

@@ -78,14 +78,13 @@ def evolution_of(
     if rows.evolution is None:
         return None
     renames = None
-    if isinstance(tables, WholeDatabase) and tables.source_facts.ddl_of is not None:
-        reaction = tables.sync.renames_of(name)
-        if reaction is not RenameReaction.NEW_COLUMN:
-            renames = RenameRules(
-                name=name,
-                reaction=reaction,
-                state=lambda: state_file.state,
-                can_alias=takes_aliases(rows.source),
-                now_ms=now_ms,
-            )
+    reaction = tables.renames_of(name)
+    if reaction is not RenameReaction.NEW_COLUMN and tables.source_facts.ddl_of is not None:
+        renames = RenameRules(
+            name=name,
+            reaction=reaction,
+            state=lambda: state_file.state,
+            can_alias=takes_aliases(rows.source),
+            now_ms=now_ms,
+        )
     return SchemaEvolution(rows.evolution, tables.full_name(name), tables.full_key, renames)

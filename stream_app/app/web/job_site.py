@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
@@ -184,7 +182,7 @@ class JobSite(Site):
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
         folder, tables = self.job.quarantine, self.job.tables
-        if folder is None or not (name or tables.is_of_many):
+        if folder is None or not (name or tables.separates_tables):
             return None
         own = (name and tables.own_name(name)) or ""
         return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
@@ -252,7 +250,7 @@ class JobSite(Site):
             return replace(status, reason=refused_reason(status.reason or ""))
         status = replace(status, table=self.job.tables.full_name(status.table))
         if status.state == MISSING:
-            return replace(status, reason=f"{status.reason}\nto fix: {_remedy(self.job.tables)}")
+            return replace(status, reason=f"{status.reason}\nto fix: {self.job.tables.gone_fix}")
         now = self.now(status.table)
         if now is None or not now.numbers.buckets:
             return status
@@ -296,13 +294,3 @@ class JobSite(Site):
     def _newest_message_ms(self) -> int | None:
         """The cached `JobStatus.newest_ms`, because that examines all tables."""
         return self._newest.current() if self._history is None else self._history.source_ms
-
-
-def _remedy(tables: TablesOfJob) -> str:
-    """The remedy for a table that is gone."""
-    if isinstance(tables, SingleTable):
-        return "start the job, which makes the table, or correct table.path"
-    return (
-        "start the job again: it makes the table with the next message of its source; "
-        "stream-app backfill brings the rows from before"
-    )

@@ -1,12 +1,12 @@
 """Canal's flat messages → row changes: the format ``canal-json``.
 
-A message holds the rows of one statement in `data`. In an UPDATE, `old` has the older values of the
-changed columns, row by row. All values are text or null. Messages that look alike are
-parsed in columns:
+A message holds the rows of one statement in `data`. In an UPDATE, `old` has the previous values of
+the changed columns, row by row. All values are text or null. Messages of the same shape are parsed
+in columns:
 
-1. Parse all messages: each has a list of rows, and a list of their older values.
-2. Concatenate the rows of all messages, and put the older values beside each row.
-3. Convert values of ENUM, SET, BIT and of geometries.
+1. Parse all messages. Each has a list of rows, and a list of their previous values.
+2. Concatenate the rows of all messages, and pair each row with its previous values.
+3. Convert the values of ENUM, SET, BIT and geometry columns.
 
 Source: Canal `protocol/FlatMessage.java`; Paimon `format/canal/CanalRecordParser.java` and the
 messages of its tests.
@@ -169,7 +169,7 @@ def _records(document: dict[str, Any], kind: str, table: dialect.Table) -> list[
 
 
 def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[Image]:
-    """The rows of a list, with values as their types mean them."""
+    """The rows of a list, with their values converted by their MySQL types."""
     rows = document.get(field)
     if rows is None:
         return []
@@ -240,7 +240,7 @@ def _ddl_of(document: dict[str, Any]) -> DdlText | None:
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
-    """Whether before-images are whole, because rows that lack columns are refused."""
+    """Whether before-images are always whole, because the format refuses rows that lack columns."""
     return options.get(MISSING_COLUMNS) in (
         DriftReaction.STOP.value,
         DriftReaction.QUARANTINE.value,
@@ -301,7 +301,7 @@ def _images_of(
         )
     odd[list(doubtful)] = True
     is_row = valid_of(now)
-    # An update's row that has no object in `old` has nothing that it was before.
+    # An updated row without an object in `old` has no before-image.
     is_row &= ~has_old | np.append(valid_of(then), False)[places]
     odd[message[~is_row]] = True
     befores = filled_up(before, after, nulls)
@@ -326,13 +326,13 @@ def _images_of(
 
 
 def _with_types(table: dialect.Table) -> Sequence[ColumnReading]:
-    """The columns whose own types of MySQL are read."""
+    """The columns whose MySQL types must be read."""
     return [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]
 
 
 def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
-    """The rows of n messages in one sequence, and each message's first row and row count."""
+    """The rows of n messages in one sequence, with each message's first row and row count."""
     count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     return lists.flatten(), np.cumsum(count) - count, count

@@ -1,11 +1,12 @@
-"""Converts values of columns whose `mysqlType` gives them another meaning.
+"""Converts values whose meaning depends on the `mysqlType` of their column.
 
-Canal sends an ENUM as its member's number, a SET as the bits of its members, and a BIT as its
-number. A geometry comes as MySQL's bytes. So such a value is read by the type of its own message.
+Canal sends an ENUM as the number of its member, a SET as a bit mask of its members, and a BIT as a
+number. It sends a geometry in MySQL's binary form. So each of these values is read by the type in
+its own message.
 
-Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Unlike
-there, a SET becomes MySQL's own text: names with commas between them. A geometry is OGC's
-well-known binary ("Simple Features"), behind the number of its reference system.
+Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Unlike Paimon,
+this module writes a SET as MySQL does: its names, separated by commas. A geometry is OGC's
+well-known binary ("Simple Features"), after the number of its reference system.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ _GEOMETRY_DEPTH_MAX = 32
 
 @lru_cache(maxsize=4096)
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
-    """The conversion of a type's values into a column's; None: they need none."""
+    """The conversion from a MySQL type to a column's type, or None if the values need no
+    conversion.
+    """
     if family is Family.STRING:
         if named := _NAMED.match(mysql_type):
             names = tuple(label.replace("''", "'") for label in _MEMBER.findall(named[2]))
@@ -85,7 +88,7 @@ def _is_number(text: str) -> bool:
 
 
 def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """Convert a column [n] by the messages' types [n]; also returns the mask of failed values."""
+    """Convert a column [n] by the messages' types [n], and return the mask of failed values too."""
     failed = ~valid_of(texts) & valid_of(texts)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
         convert = conversion(family, mysql_type)
@@ -110,10 +113,10 @@ def _or_none(convert: Conversion, text: str) -> str | None:
 
 
 def geometry_json(text: str) -> str:
-    """The GeoJSON of a geometry, whose bytes are text of ISO 8859-1.
+    """Convert a geometry to GeoJSON; its bytes are given as ISO 8859-1 text.
 
     Raises:
-        ValueError: they are no geometry.
+        ValueError: the bytes are not a geometry.
     """
     try:
         data = text.encode("latin-1")
@@ -134,7 +137,7 @@ class _Reader:
         self.at = at
 
     def geometry(self, depth: int) -> tuple[str, Any]:
-        """The type's name and the coordinates; a collection has geometries instead."""
+        """The name of the type, and the coordinates or, in a collection, the geometries."""
         if depth > _GEOMETRY_DEPTH_MAX:
             raise RecursionError
         (order,) = self._take("<B")

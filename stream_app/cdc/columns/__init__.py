@@ -1,1 +1,1 @@
-"""JSON columns → columns of the table's types, for every format. Start with `column_cast`."""
+"""Casts JSON columns to the table's types, for every format. Start with `column_cast`."""

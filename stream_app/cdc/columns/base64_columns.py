@@ -1,4 +1,4 @@
-"""Decodes base64, hexadecimal digits or ISO 8859-1 into bytes, a whole column at a time.
+"""Decodes base64, hexadecimal or ISO 8859-1 text into bytes, a whole column at a time.
 
 Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
 has whole groups of four characters. So the buffer is decoded at once, and only the padding is
@@ -39,7 +39,9 @@ _PAIR_BITS = 0xFFF
 
 
 def _pair_lookup(alphabet: bytes) -> Uint16s:
-    """A table: two characters → their 12 bits with the number of pads, or `_PAIR_INVALID`."""
+    """The lookup table: two characters → their 12 bits and their number of pads, or
+    `_PAIR_INVALID`.
+    """
     codes = np.full(256, _INVALID, np.uint16)
     codes[list(alphabet)] = np.arange(len(alphabet))
     first, second = codes[None, :], codes[:, None]  # the index is little-endian
@@ -60,15 +62,15 @@ _IS_HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
 def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array, Bools | None]:
     """Decode a string column [n] into a binary column [n].
 
-    Four texts, whose groups of four characters lie in one buffer and are decoded together::
+    Four texts, whose groups of four characters are in one buffer and are decoded together::
 
         texts     ["AQID", "", "AQ==", null]
         groups    "AQID" "AQ=="          two words of 24 bits, of which the last has two pads
         bytes     [3 bytes, 0 bytes, 1 byte, null]
 
     Returns:
-        The bytes, null where the text is null or no base64. And bool [n], where the text is no
-        base64; None when all of it is.
+        The bytes, null where the text is null or not base64. The mask of texts that are not base64,
+        bool [n]; None if all texts are.
     """
     texts, failed = _only_groups(texts, 4)
     offsets = offsets_of(texts)
@@ -81,7 +83,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     pads: Int32s = np.zeros(len(texts), np.int32)
     filled = lengths > 0
     pads[filled] = flags[group_ends[filled] - 1]
-    # Pads may only stand at the end of a value, so those must be all the flags there are.
+    # Pads are only allowed at the end of a value, so no other flags may be set.
     refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
     if refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
         wrong = _rows_with_bad_groups(offsets, left, flags, pads)
@@ -103,7 +105,7 @@ def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: 
     bounds = (offsets - offsets[0]) // 4
     bad_sums, pad_sums = _running_sums(bad), _running_sums(padded)
     wrong: Bools = bad_sums[bounds[1:]] != bad_sums[bounds[:-1]]
-    # One padded group a value at most, and that is its last.
+    # A value has at most one padded group, its last.
     padded_groups = pad_sums[bounds[1:]] - pad_sums[bounds[:-1]]
     wrong |= padded_groups != ((pads == 1) | (pads == 2))
     return wrong
@@ -114,7 +116,7 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Decode hexadecimal text [n], of either case; returns as `decode_base64` does."""
+    """Decode hexadecimal text [n] in either case; returns what `decode_base64` returns."""
     texts, failed = _only_groups(texts, 2)
     data, offsets = own_bytes(texts)
     refused = ~_IS_HEX[data]
@@ -128,23 +130,23 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 
 def reversed_bytes(values: pa.Array) -> pa.Array:
-    """Each value of a binary column [n] with its bytes in reverse order."""
+    """Reverse the bytes of each value of a binary column [n]."""
     data, offsets = own_bytes(values)
     lengths = lengths_of(values)
-    # The first and last byte of a value change places, so their places' sum is the same for each.
+    # The first and the last byte of a value change places, so the sum of their places is constant.
     sums = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
     return _binary(values, lengths, data[sums - np.arange(len(data))])
 
 
 def left_padded(values: pa.Array, width: int) -> pa.Array:
-    """Each value of a binary column [n] with zero bytes before it, up to a width in bytes."""
+    """Pad each value of a binary column [n] on the left with zero bytes, up to a width."""
     offsets, valid = offsets_of(values), valid_of(values)
     lengths = np.where(valid, lengths_of(values), 0).astype(np.int32)
     if not (valid & (lengths < width)).any():
         return values
     widths = np.where(valid, np.maximum(lengths, width), 0).astype(np.int32)
     data: Bytes = np.zeros(int(widths.sum(dtype=np.int64)), np.uint8)
-    # Where a byte goes minus where it is: the same for all bytes of a value.
+    # The distance by which a byte moves, which is the same for all bytes of a value.
     moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
     places = np.repeat(offsets[:-1], lengths) + _counted(lengths)
     data[places + np.repeat(moves, lengths)] = bytes_of(values)[places]
@@ -158,11 +160,11 @@ def _counted(lengths: Int32s) -> npt.NDArray[np.int64]:
 
 
 def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
-    """Replace values by null that do not consist of groups of four characters."""
+    """Replace each value that is not a sequence of groups of four characters by null."""
     lengths, valid = lengths_of(texts), valid_of(texts)
     ragged: Bools = lengths % size != 0
     if texts.null_count:
-        ragged |= (lengths > 0) & ~valid  # bytes under a null must go too
+        ragged |= (lengths > 0) & ~valid  # the bytes of nulls must be removed too
     if not ragged.any():
         return texts, None
     return null_where(texts, ragged), any_of(ragged & valid)
@@ -179,7 +181,7 @@ def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
 
 
 def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Decode text of ISO 8859-1, which has a character for each byte: strings [n] → binary [n].
+    """Decode ISO 8859-1 text, which has a character for each byte: strings [n] → binary [n].
 
     UTF-8 has two bytes for characters from 128 to 255, of which the first is 0xC2 or 0xC3.
     Four texts, of which the last has a character beyond 255::
@@ -190,8 +192,8 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
         failed    [F, F, F, T]
 
     Returns:
-        The bytes, null where the text is null or has a character beyond 255. And the mask of the
-        texts with such a character, bool [n]; None without any.
+        The bytes, null where the text is null or has a character beyond 255. The mask of the texts
+        with such a character, bool [n]; None if there are none.
     """
     data, offsets = own_bytes(texts)
     beyond = np.flatnonzero(data > 0xC3)

@@ -1,6 +1,6 @@
-"""Finds and cuts out similar parts of many messages by their bytes, without a parser.
+"""Finds similar parts of many messages by their bytes, without a parser.
 
-It serves parts that differ only in numbers, such as positions and times.
+It is for parts that differ only in numbers, such as positions and times.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class BytePattern:
     """A pattern for texts of `len(lowest)` bytes.
 
     Attributes:
-        lowest: uint8 [t]; the least byte that fits at each place.
-        spread: uint8 [t]; how many other bytes, those that follow it, fit there too.
+        lowest: uint8 [t]; the lowest byte that matches at each place.
+        spread: uint8 [t]; how many of the following byte values match there too.
     """
 
     lowest: Bytes
@@ -33,9 +33,9 @@ class BytePattern:
         return len(self.lowest)
 
     def fits(self, data: Bytes, starts: Int64s) -> Bools:
-        """Whether the `len(self)` bytes at each start match: bool [len(starts)].
+        """Whether the `len(self)` bytes at each start match the pattern: bool [len(starts)].
 
-        A pattern of two digits, of which the first is no zero::
+        A pattern of two digits, of which the first is not zero::
 
             lowest   a 1 0
             spread   0 8 9
@@ -44,7 +44,7 @@ class BytePattern:
             result   [T, F, F, T]
 
         Args:
-            data: uint8; all the bytes of each text lie in it.
+            data: uint8; contains all bytes of each text.
         """
         if not len(starts):
             return np.zeros(0, np.bool_)
@@ -53,7 +53,7 @@ class BytePattern:
         rows = max(1, _BLOCK_BYTES // size)
         lowest, spread = np.tile(self.lowest, rows), np.tile(self.spread, rows)
         result: Bools = np.ones(len(starts), np.bool_)
-        # In blocks that stay in the processor's cache, each compared as one long row.
+        # Blocks fit into the processor's cache, and each is compared as one long row.
         for at in range(0, len(starts), rows):
             block = texts[starts[at : at + rows]].reshape(-1)
             fit = (block - lowest[: len(block)]) <= spread[: len(block)]
@@ -63,7 +63,7 @@ class BytePattern:
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """The pattern of a text; at some places `ranges` gives the least and the largest byte."""
+    """The pattern of a text; `ranges` gives the lowest and highest byte for some places."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
     for place, (least, largest) in ranges.items():
@@ -78,8 +78,8 @@ class ByteWords:
     data: Bytes
 
     def stands_at(self, places: Int64s, word: bytes) -> Bools:
-        """The mask of places at which the word stands; each is at least eight bytes before the
-        data's end.
+        """Mark the places at which the word is; each is at least eight bytes before the end of the
+        data.
         """
         if not len(places):
             return np.zeros(0, np.bool_)
@@ -91,9 +91,9 @@ class ByteWords:
 
 
 def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
-    """Yield the places of words of two or four bytes, part by part, after the first one's place.
+    """Yield the places of a word of two or four bytes, block by block, after its first place.
 
-    In parts that stay in the processor's cache: what counts is how often memory is read.
+    Blocks fit into the processor's cache, because reading memory costs the most.
     """
     size = len(word)
     for shift in range(size):

@@ -1,8 +1,8 @@
-"""Parsed JSON columns → columns of the table's types, whole columns at a time.
+"""Casts parsed JSON columns to the table's types, a whole column at a time.
 
-Called by the formats after a parser has read each column as `ColumnReading.wire_type`. A value
-that does not fit its column exactly fails; it is never rounded, wrapped or cut. Two exceptions
-follow Paimon. Digits of a second beyond the column's precision are cut off. The lengths of CHAR(n),
+Called by the formats after a parser has read each column as `ColumnReading.wire_type`. A value that
+does not fit its column exactly fails; it is never rounded, wrapped or truncated. Two exceptions
+follow Paimon. Fractional seconds beyond the column's precision are cut off. The lengths of CHAR(n),
 VARCHAR(n) and BINARY(n) are not enforced.
 """
 
@@ -64,8 +64,8 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
         wire: the values as `reading.wire_type(kind)`, or all null.
 
     Returns:
-        The values as `reading.arrow_type`, null where the JSON value is null or has failed, and
-        where values have failed (None: nowhere).
+        The values as `reading.arrow_type`, null where the JSON value is null or has failed; and the
+        mask of failed values, or None if none has failed.
     """
     if wire.null_count == len(wire):
         return pa.nulls(len(wire), reading.arrow_type), None
@@ -78,7 +78,7 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
 
 
 def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
-    """`cast_column` of single values from `wire_value`; None where there is none."""
+    """Cast single values from `wire_value` as `cast_column` does; None is a missing value."""
     kept = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
     if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
@@ -100,7 +100,7 @@ def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _boolean_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """Convert ``true`` and ``false``; also ``1`` and ``0`` of a source that writes all values as
+    """Convert ``true`` and ``false``, and ``1`` and ``0`` from a source that writes all values as
     text.
     """
     if reading.encoding is Encoding.TEXT:
@@ -135,7 +135,7 @@ def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> C
 
 
 def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
-    # The parser turns 1e39 into an infinite FLOAT; a JSON number never is infinite.
+    # The parser turns 1e39 into an infinite FLOAT, but a JSON number is never infinite.
     failed = bools_of(pc.is_inf(wire))
     return _with_failures(wire, failed, lambda fitting: fitting.cast(reading.arrow_type))
 
@@ -168,7 +168,7 @@ def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """The text of a number as it is written; a time of day is written as a clock shows it."""
+    """Write a number as the source wrote it, or a time of day as ``07:30:00``."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return _plain_cast(reading, wire)
@@ -188,7 +188,7 @@ def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """Convert {"scale": 9, "value": base64}, where each row has its own scale."""
+    """Convert {"scale": 9, "value": base64}, whose scale may differ from row to row."""
     values, _ = decode_base64(pc.struct_field(wire, "value"))
     target = reading.arrow_type
 
@@ -218,7 +218,7 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
         case Encoding.BASE64_LITTLE_ENDIAN:
             values, failed = decode_base64(wire)
             values = reversed_bytes(values)
-            if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL's leading zeros are not sent
+            if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL omits leading zeros
                 values = left_padded(values, reading.data_type.length)
             return values, failed
         case _:
@@ -293,7 +293,7 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
 
 
 def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
-    """Cast text that has the given form; Arrow alone would take ``0x10`` and ``inf`` too."""
+    """Cast text of the given form, because Arrow would accept ``0x10`` and ``inf`` too."""
     formed = wire
     if not (pa.types.is_integer(target) and _only_digits(wire)):
         has_form = bools_of(pc.match_substring_regex(wire, pattern))
@@ -303,7 +303,7 @@ def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
 
 
 def _only_digits(wire: pa.Array) -> bool:
-    """Whether the texts have only digits, minus signs and points, which Arrow casts correctly."""
+    """Whether the texts consist of digits, minus signs and points, which Arrow casts correctly."""
     data, _ = own_bytes(wire)
     return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 

@@ -1,10 +1,10 @@
-"""How each column of the table is read from JSON: its encoding, chosen once per table.
+"""Describes how each column of a table is read from JSON. Its encoding is chosen once per table.
 
 A JSON value shows its kind (number, string, …) but not its encoding. ``1709251199123`` may count
 milliseconds or microseconds; ``"AeI6"`` may be text or the bytes of a number. The encoding comes
 from the message's own schema, or from options that repeat the connector's configuration.
 
-Used by the formats of `cdc`; `column_cast` does the reading.
+The formats of `cdc` use it; `column_cast` casts the values.
 
 Source: Debezium's "Data type mappings" of the PostgreSQL and MySQL connectors (literal and
 semantic types per `decimal.handling.mode`, `time.precision.mode`, `binary.handling.mode`).
@@ -33,7 +33,7 @@ from stream_app.model.schema.data_type import (
 
 
 class JsonKind(enum.IntEnum):
-    """The visible kind of a JSON value."""
+    """The kind of a JSON value, as its syntax shows it."""
 
     NULL = 0
     BOOLEAN = 1
@@ -44,7 +44,7 @@ class JsonKind(enum.IntEnum):
 
 
 class Encoding(enum.Enum):
-    """The meaning of a JSON number or string; the values are those of ``column.NAME.encoding``."""
+    """What a JSON number or string encodes; the values are those of ``column.NAME.encoding``."""
 
     EPOCH_SECONDS = "epoch-seconds"
     EPOCH_MILLIS = "epoch-millis"
@@ -140,13 +140,14 @@ class ColumnReading:
     """The way to read one column.
 
     Attributes:
-        arrow_type: what the values become.
+        arrow_type: the type of the cast values.
         encoding: what a number counts or a string holds; see `Encoding`.
         scale: fractional digits of a BASE64 number.
         required: NOT NULL, the key included.
         is_key: part of the primary key.
-        is_nullable_key: a null that a message has is part of the key; a missing value is not.
-        refusal: why no value of the source can stand in the column; empty: it can.
+        is_nullable_key: whether a null in a message is a valid part of the key; a missing value
+            never is.
+        refusal: why the column can hold no value of the source; empty if it can.
     """
 
     name: str
@@ -166,7 +167,7 @@ class ColumnReading:
 
     @property
     def holds_decimals(self) -> bool:
-        """Whether its values are decimals, or contain decimals."""
+        """Whether the column's values are decimals or contain decimals."""
         return any(scalar.root is TypeRoot.DECIMAL for scalar in self.data_type.scalars())
 
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
@@ -178,7 +179,7 @@ class ColumnReading:
         return replace(self, refusal=reason)
 
     def inner(self) -> tuple[ColumnReading, ...]:
-        """The readings of the parts of a nested column: elements, keys and values, or fields."""
+        """The readings of a nested column's parts: elements, keys and values, or fields."""
         kind, arrow = self.data_type, self.arrow_type
         match kind.root:
             case TypeRoot.ARRAY | TypeRoot.VECTOR:
@@ -193,7 +194,7 @@ class ColumnReading:
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:
-        """The Arrow type in which arrays or objects are parsed; None: they hold a MAP."""
+        """The Arrow type in which arrays or objects are parsed, or None if they contain a MAP."""
         root = self.data_type.root
         if root is TypeRoot.MAP:
             return None
@@ -214,7 +215,7 @@ class ColumnReading:
         return JsonKind.ARRAY if self.data_type.root in LIST_ROOTS else JsonKind.OBJECT
 
     def usual_kind(self) -> JsonKind:
-        """The kind to expect of a column whose values have all been null so far."""
+        """The kind to expect in a column whose values have all been null."""
         if self.family is Family.NESTED:
             return JsonKind.STRING if self.nested_wire_type() is None else self._nested_kind()
         if self.family is Family.BOOLEAN:
@@ -228,7 +229,7 @@ class ColumnReading:
         return JsonKind.NUMBER
 
     def wire_type(self, kind: JsonKind) -> pa.DataType | None:
-        """The Arrow type in which values of this kind are parsed; None: not in columns."""
+        """The Arrow type in which values of this kind are parsed, or None if the parser cannot."""
         if self.family is Family.NESTED and kind is self._nested_kind():
             return self.nested_wire_type()
         if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
@@ -236,7 +237,7 @@ class ColumnReading:
         if kind not in _KINDS[self.family]:
             return None
         if self.family is Family.FLOAT and kind is JsonKind.NUMBER:
-            # A DOUBLE gets the number that the source has, not its text.
+            # A DOUBLE gets the source's number, not its text.
             return pa.float32() if self.encoding is Encoding.FLOAT32 else self.arrow_type
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
         is_base64 = kind is JsonKind.STRING and self.encoding is Encoding.BASE64
@@ -246,7 +247,7 @@ class ColumnReading:
 
     @property
     def holds_number(self) -> bool:
-        """Whether its text, or object of scale and value, is read as a number."""
+        """Whether a text, or an object with scale and value, is read as a number."""
         return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
 
 
@@ -300,7 +301,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
 
 
 def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:
-    """The fields in which a row's columns are parsed, for values of these kinds."""
+    """The Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))
         for reading, kind in zip(readings, kinds, strict=True)

@@ -1,9 +1,10 @@
-"""How a column is read whose schema Kafka Connect describes: literal, semantic type, parameters.
+"""Chooses how to read a column that Kafka Connect describes by literal type, semantic type and
+parameters.
 
-Called once for each schema, by the formats whose messages have one. A semantic type has a
-meaning in some types of columns: there it is converted. In a column of numbers or text it stands as
-it was sent. Anywhere else its records are bad, because whatever was stored would be a guess. So are
-whole numbers without a semantic type in a column of times.
+Formats whose messages have a schema call it once per schema. A semantic type is converted in
+columns whose type matches its meaning. A column of numbers or text gets the value as it was sent.
+In other columns the record is bad, because any stored value would be a guess. The same holds for
+integers without a semantic type in a column of times.
 
 Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
 `data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
@@ -76,9 +77,10 @@ def apply_schema(
     """The readings with the encodings of the schema.
 
     Args:
-        chosen: encodings that the user has set by column; they win.
-        sends_bytes: whether the connector is said to send bytes as bytes; else as some text.
-        writes_times: whether a STRING gets a time of day as people write it; else its count.
+        chosen: encodings by column that the user has set; they take precedence.
+        sends_bytes: whether an option says that the connector sends bytes as bytes; otherwise it
+            sends text.
+        writes_times: whether a STRING gets a time of day as ``07:30:00``; otherwise the number.
     """
 
     def read_by_schema(reading: ColumnReading) -> ColumnReading:
@@ -101,7 +103,7 @@ def apply_schema(
 
 
 def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
-    """Whether the text may be base64 or hexadecimal; only the connector's mode decides which."""
+    """Whether the text may be base64 or hexadecimal, depending on the connector's mode."""
     is_text = field.literal == "string" and field.parameters.get(SOURCE_TYPE) not in _TEXT_TYPES
     return is_text and reading.family is Family.BINARY and not field.semantic
 
@@ -126,7 +128,7 @@ def _as_field_says(
         return _bytes_as_field_says(reading, field)
     if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
         return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
-    # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
+    # This is neither bytes nor a Decimal: text in a DECIMAL column has the digits of the number.
     encoding = Encoding.TEXT if family is Family.DECIMAL else reading.encoding
     if family is Family.FLOAT and field.literal in _SINGLE:
         encoding = Encoding.FLOAT32

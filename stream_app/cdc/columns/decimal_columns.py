@@ -1,10 +1,11 @@
-"""Exact decimals from two's complement bytes and from text, never through a float.
+"""Converts two's complement bytes and text to exact decimals, never through a float.
 
-Called by `column_cast`. The bytes are `java.math.BigInteger.toByteArray`: big-endian, as few
-bytes as the number needs, the first bit being the sign.
+Called by `column_cast`. The bytes are those of `java.math.BigInteger.toByteArray`: big-endian, of
+minimal length, with the sign in the first bit.
 
-Arrow scales a decimal modulo the width of its type, and sees no overflow. So values are either
-bounded before Arrow scales them, or scaled in 256 bits, where two factors of 38 digits have room.
+Arrow scales a decimal modulo the width of its type, and does not detect overflow. So this module
+checks bounds before Arrow scales a value, or scales it in 256 bits, where the product of two
+38-digit factors fits.
 
 Source: Kafka Connect `data/Decimal.java`, Debezium `data/VariableScaleDecimal.java`.
 """
@@ -37,30 +38,30 @@ _SCALE_MAX = 1000
 _TEXT_BYTES_MAX = 1024
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SHOWN_MAX = 80
-# Digits enough for any value that fits a decimal128, whatever the text looks like.
+# Enough digits for any text whose value fits a decimal128.
 _EXACT = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def decimals_from_bytes(
     values: pa.Array, scale: int, target: pa.Decimal128Type
 ) -> tuple[pa.Array, Bools | None]:
-    """Two's complement numbers of one scale → decimals of `target`.
+    """Convert two's complement numbers of one scale to decimals of `target`.
 
     Returns:
-        The decimals, null where the number does not fit exactly, and where it does not fit.
+        The decimals, null where the number does not fit exactly; and the mask of those numbers.
     """
     digits = target.precision - (target.scale - scale)
     if not 1 <= digits <= target.precision or _unusual_widths(values).any():
         return _one_by_one(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
-    # So few digits that the zeros of the larger scale have room behind them.
+    # These have so few digits that the zeros of the larger scale fit behind them.
     numbers, failed = within_precision(_unscaled(values, pa.decimal128(digits, scale)))
     return (numbers if scale == target.scale else numbers.cast(target)), failed
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
-    """The mask of numbers with no bytes, or with more than a decimal128 has."""
+    """Mark numbers without bytes, or with more bytes than a decimal128 has."""
     lengths = lengths_of(values)
     unusual: Bools = (lengths > _WIDTH) | (lengths == 0)
     return unusual & valid_of(values) if unusual.any() else unusual
@@ -75,7 +76,7 @@ def _unscaled(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
 
 
 def _wide(values: pa.Array) -> Bytes:
-    """Little-endian 16-byte numbers, sign extended; one NumPy pass for each length there is."""
+    """Sign-extend numbers to 16 bytes, little-endian, with one NumPy pass for each length."""
     offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
     out = np.zeros((len(values), _WIDTH), np.uint8)
     for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
@@ -95,8 +96,8 @@ def _wide(values: pa.Array) -> Bytes:
 def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
     """The type in which a parser may read numbers for a column of `target`.
 
-    The parser checks the number of digits and then scales. A number of as many digits as the
-    precision, times 10 to the power of the scale, must have room in the type.
+    The parser checks the number of digits and then scales. So the type must have room for a number
+    with all digits of the precision, times 10 to the power of the scale.
     """
     if target.precision + target.scale <= _DIGITS_MAX:
         return target
@@ -106,7 +107,8 @@ def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
 def narrowed_decimals(
     decimals: pa.Array, target: pa.Decimal128Type
 ) -> tuple[pa.Array, Bools | None]:
-    """Decimals of `parsed_as(target)` → of `target`; null, and named, where they do not fit.
+    """Convert decimals of `parsed_as(target)` to `target`; null, and in the mask, where they do not
+    fit.
 
     Arrow's parser of JSON does not check the precision: it reads 12345 into a decimal128(4, 0).
     """
@@ -125,7 +127,7 @@ def narrowed_decimals(
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """The decimal128s, null where they have more digits than their type; and a mask of those."""
+    """The decimal128s, null where they have more digits than their type, and the mask of these."""
     kind = decimals.type
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64) if len(decimals) else None
     if words is None:
@@ -153,7 +155,7 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
 def _one_by_one(
     values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
-    """Converts the rare other numbers: of a larger scale, without bytes, or with too many."""
+    """Convert the rare other numbers: with a larger scale, or with no or too many bytes."""
     out: list[object] = []
     failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
@@ -169,7 +171,7 @@ def number_text(value: bytes, scale: int) -> str:
     """The text of a two's complement number with `scale` fractional digits.
 
     Raises:
-        ValueError: no bytes, or so many that it cannot be a decimal.
+        ValueError: the value has no bytes, or too many for a decimal.
     """
     if not 0 < len(value) <= 64 or abs(scale) > _SCALE_MAX:
         raise ValueError("is not the two's complement of a decimal")
@@ -177,10 +179,10 @@ def number_text(value: bytes, scale: int) -> str:
 
 
 def plain_text(value: bytes, scale: int) -> str:
-    """The number's digits without an exponent, as `java.math.BigDecimal.toPlainString` has them.
+    """Write the number without an exponent, as `java.math.BigDecimal.toPlainString` does.
 
     Raises:
-        ValueError: no bytes, or more than `_TEXT_BYTES_MAX`.
+        ValueError: the value has no bytes, or more than `_TEXT_BYTES_MAX`.
     """
     if not 0 < len(value) <= _TEXT_BYTES_MAX or abs(scale) > _SCALE_MAX:
         raise ValueError("is not the two's complement of a number of reasonable size")
@@ -193,7 +195,7 @@ def plain_text(value: bytes, scale: int) -> str:
 
 
 def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """`plain_text` of each number of a binary column; null, and named, where it has none."""
+    """`plain_text` of each number of a binary column; null, and in the mask, where it fails."""
     numbers, failed = None, None
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled(values, pa.decimal128(_DIGITS_MAX, 0)))
@@ -222,7 +224,7 @@ def by_scale(
 
     Args:
         values, scales: binary and int32.
-        convert: numbers of one scale → `target`.
+        convert: converts numbers of one scale to `target`.
     """
     numbers = pc.fill_null(scales, 0).to_numpy()
     usable = valid_of(scales) & valid_of(values)
@@ -233,7 +235,7 @@ def by_scale(
     rows = rows[np.argsort(numbers[rows], kind="stable")]
     ends = [*(np.flatnonzero(np.diff(numbers[rows])) + 1), len(rows)]
     parts, start = [], 0
-    for end in ends:  # as many as there are scales, of which at most 2,001 are usable
+    for end in ends:  # one pass for each scale, of which at most 2,001 are usable
         part = values.take(pa.array(rows[start:end]))
         parts.append(convert(part, int(numbers[rows[start]]))[0])
         start = end
@@ -246,7 +248,8 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
     """The number in `text`, in the scale of `target`, with every digit kept.
 
     Raises:
-        ValueError: no number, too large, or with digits that the scale has no room for.
+        ValueError: the text is not a number, is too large, or has more fractional digits than the
+            scale.
     """
     if not _NUMBER.fullmatch(text):
         raise ValueError("is not a number")
@@ -268,7 +271,7 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
 
 
 def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
-    """The reason why a two's complement number is not a value of `target`; names the number."""
+    """Explain why a two's complement number is not a value of `target`."""
     try:
         text = number_text(value, scale)
     except ValueError as problem:

@@ -1,8 +1,8 @@
-"""Many JSON objects → Arrow columns in one parse, or nothing at all.
+"""Parses many JSON objects into Arrow columns at once, or declines all of them.
 
 Called by formats of JSON for records of the same shape. `pyarrow.json` reads numbers from their
-text, so integers and decimals lose nothing. It accepts all records together or none; then
-`debezium.one_record` reads them one by one.
+text, so integers and decimals lose nothing. It accepts all records together or none. Declined
+records are read one by one.
 
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
@@ -48,10 +48,10 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Whether each value is enclosed in ``{`` and ``}``, as `parse_objects` needs it: bool [n].
+    """Whether each value is enclosed in ``{`` and ``}``, which `parse_objects` requires: bool [n].
 
-    So each value holds one object, and no two values together form one. After a ``}`` the grammar
-    wants a comma before the next ``{``, and a string cannot contain a newline.
+    Then each value holds exactly one object, and two values never form one. JSON requires a comma
+    between ``}`` and ``{``, and a string cannot contain a newline.
     """
     offsets, data = offsets_of(values), bytes_of(values)
     braced: Bools = lengths_of(values) >= 2
@@ -64,9 +64,9 @@ def looks_like_object(values: pa.Array) -> Bools:
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     """Whether `parse_objects` might misread each value: bool [n].
 
-    These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
-    digits. Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
-    a decimal128(10, 2), and 1e-1000000000 ends the process.
+    The parser misreads bare constants and, in decimals, numbers with more than 38 fractional
+    digits. For these, Arrow reads beyond the end of its table of powers. So 5e-41 becomes 0.00 in a
+    decimal128(10, 2), and 1e-1000000000 crashes the process.
 
     Args:
         values: binary [n] without nulls.
@@ -84,7 +84,7 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
 def _marks(data: Bytes, has_decimals: bool) -> Int64s:
     """The places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
     places = [np.empty(0, np.int64)]
-    # In blocks that stay in the processor's cache: what counts is how often memory is read.
+    # Blocks fit into the processor's cache, because reading memory costs the most.
     for start in range(0, len(data), _SEARCH_BYTES):
         window = data[start : start + _SEARCH_BYTES + 1]
         mark, behind = window[:-1], window[1:]
@@ -124,15 +124,15 @@ def _is_digit(data: Bytes) -> Bools:
 def parse_objects(
     values: pa.Array, schema: pa.Schema, *, strict: bool = False
 ) -> list[pa.Array] | None:
-    """Parse one object a value; fields that `schema` does not name are ignored.
+    """Parse one object per value; fields that `schema` does not name are ignored.
 
     Args:
         values: binary [n] without nulls, each `looks_like_object`.
-        strict: objects with such fields do not parse.
+        strict: whether objects with such fields fail to parse.
 
     Returns:
-        A column for each field of `schema`, null where the object has null or no such field. None
-        when any value is no JSON, not UTF-8, not of these types, or has a field twice.
+        A column for each field of `schema`, null where the object has null or lacks the field. None
+        if any value is not JSON, not UTF-8, not of these types, or has a field twice.
     """
     try:
         values.cast(pa.string())  # checks UTF-8, copies nothing
@@ -162,14 +162,15 @@ def parse_objects(
 def parse_by_halves(
     values: pa.Array, index: npt.NDArray[Number], schema: pa.Schema
 ) -> Iterator[tuple[pa.Array, npt.NDArray[Number], list[pa.Array] | None]]:
-    """Parse the objects in the largest parts that parse together.
+    """Parse the objects in the largest parts that the parser accepts.
 
     Args:
         values: as `parse_objects` takes them.
-        index: [n]; anything that goes with each of them.
+        index: [n]; an item for each value, such as its position.
 
     Returns:
-        Parts of both, and their columns; None: a few that do not parse together.
+        Parts of both, with the columns of each part, or None for a few values that the parser
+        refuses together.
     """
     if not len(values):
         return

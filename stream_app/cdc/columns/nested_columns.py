@@ -1,15 +1,15 @@
-"""Casts JSON arrays and objects, and texts that hold such, to columns of ARRAY, MAP and ROW.
+"""Casts JSON arrays and objects, and texts that contain them, to columns of ARRAY, MAP and ROW.
 
-Called by `column_cast`, whose casts serve for the scalars inside. A value of which any part does
-not fit fails as a whole. Scalars inside have the plain form of JSON, whatever the source does to
-columns. Numbers are as they are, times ISO 8601 text, and bytes base64.
+Called by `column_cast`, whose casts convert the scalars inside. If any part of a value does not
+fit, the whole value fails. Scalars inside have plain JSON forms, however the source encodes its
+columns: numbers are JSON numbers, times are ISO 8601 text, and bytes are base64.
 
 1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
 2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.
 3. Where that is not possible, each text is read by itself, and its parts are cast together.
 
-Members of an object that the ROW does not have are passed over; members that it has and the object
-has not are null.
+Members of an object that the ROW lacks are ignored. Fields of the ROW that the object lacks are
+null.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Casts:
 
 
 def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
-    """Step 1: cast what the parser has read in columns.
+    """Step 1: cast arrays and objects that the parser has read in columns.
 
     Args:
         wire: values of the reading's nested wire type.
@@ -91,7 +91,7 @@ def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
 
 
 def _parsed_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
-    """Step 2; None: not possible."""
+    """Step 2; returns None if the texts do not parse together."""
     wanted = reading.nested_wire_type()
     if wanted is None or not len(texts):
         return None
@@ -125,7 +125,7 @@ def _refuse(constant: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
-    """Make an object of pairs; raises ValueError if a member occurs twice."""
+    """Build an object from pairs; raises ValueError if a member occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a member is there twice")
@@ -160,7 +160,9 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
 
 
 def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
-    """The documents, empty where null or broken, with the masks of present and broken ones."""
+    """The documents, empty where null or broken, with masks of the present and the broken
+    documents.
+    """
     valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
     broken = np.array([document is not None for document in documents], np.bool_) & ~valid
     given = [
@@ -220,12 +222,12 @@ def _lists(
     parts: Sequence[Casted],
     valid: Bools,
 ) -> Casted:
-    """Arrays or maps of elements that are cast; null where an element has failed.
+    """Build arrays or maps from cast elements; null where an element has failed.
 
-    Vectors fail too if they are of another length, or have a null.
+    Vectors also fail if they have another length or contain a null.
 
     Args:
-        lengths: int64 [n], of each one.
+        lengths: int64 [n]; the number of elements of each value.
         parts: the elements, or the keys and the values, of all of them.
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)
@@ -258,7 +260,7 @@ def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Cast
 
 
 def _unfit(reading: ColumnReading, part: Casted) -> Bools:
-    """The mask of values with a failed part, or a null part that must not be null."""
+    """Mark values with a failed part, or with a null part that must not be null."""
     values, failed = part
     unfit = np.zeros(len(values), np.bool_) if failed is None else failed
     return unfit | ~valid_of(values) if reading.required and values.null_count else unfit

@@ -1,8 +1,8 @@
 """Limits how deeply a message may nest, equally for all JSON parsers here.
 
-`pyarrow.json` has no limit, orjson ends at 1,024 levels, and Python's parser where its stack ends.
-So this module counts the depth in the bytes. A format keeps records that nest too deeply out of the
-columnar parse, and `debezium.one_record` refuses them.
+`pyarrow.json` has no limit, orjson stops at 1,024 levels, and Python's parser when its stack
+overflows. So this module counts the depth in the bytes. A format keeps records that nest too deeply
+out of the columnar parse, and the reader of single records refuses them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
     """Whether brackets outside of strings nest deeper than the limit."""
     if value.count(b"[") + value.count(b"{") <= levels:
         return False
-    data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # makes braces of brackets
+    data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # turns brackets into braces
     steps = (data == ord("{")).astype(np.int8) - (data == ord("}")).astype(np.int8)
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels
 
 
 def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
-    """The mask of values that nest deeper than the limit: bool [n].
+    """Mark the values that nest deeper than the limit: bool [n].
 
     Args:
         values: binary [n] without nulls.
     """
     deep: Bools = np.zeros(len(values), np.bool_)
-    # Few values have so many brackets at all; those are examined one by one.
+    # Few values have so many brackets; they are examined one by one.
     openings = _openings(values)
     for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
         deep[row] = nests_too_deeply(values[row].as_py(), levels)
@@ -46,10 +46,10 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
 
 
 def _openings(values: pa.Array) -> Int64s:
-    """The places in the values' bytes of opening brackets, also of those in strings."""
+    """The places of opening brackets in the values' bytes, including those in strings."""
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
-    # In blocks that stay in the processor's cache: what counts is how often memory is read.
+    # Blocks fit into the processor's cache, because reading memory costs the most.
     places = [
         np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
         for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
@@ -62,7 +62,7 @@ def _rows_of_many_brackets(
 ) -> list[int]:
     if len(openings) <= levels:
         return []
-    # As many brackets apart and in one value: not farther apart than the longest value is long.
+    # Two brackets of one value are at most as far apart as the longest value is long.
     apart = openings[levels:] - openings[:-levels]
     first = np.flatnonzero(apart < lengths.max())
     rows = np.searchsorted(offsets, openings[first], side="right")

@@ -1,8 +1,8 @@
 """Converts epoch counts and ISO 8601 text to dates, times and timestamps, without floats.
 
 Called by `column_cast`. Digits finer than the column's precision are cut off towards the past, as
-in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail; PostgreSQL's
-``infinity`` comes as such a number. `cut_digits` finds where digits are cut off.
+in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail, including PostgreSQL's
+``infinity``. `cut_digits` reports where digits are cut off.
 
 Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
 """
@@ -47,7 +47,7 @@ _SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00
 
 
 def _forms(digits: int) -> _Forms:
-    """The casts of texts with and without a zone, by their fractional digits; and Arrow's zone."""
+    """The casts of texts with and without a zone, by their number of fractional digits."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
 
@@ -97,7 +97,8 @@ def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precisi
 
 def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
-    # A time is parsed as one of 1970-01-01, and what a zone moves out of that day, moved back.
+    # A time is parsed as a time of 1970-01-01. If its zone moves it out of that day, it is moved
+    # back.
     stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
     instants, failed = _instants(stamped, 9)
     of_day = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
@@ -109,7 +110,7 @@ def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Cast
 def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
     """int64 units of 10^-digits seconds → ``07:30:00.000000``; beyond a day ``-838:59:59.000000``.
 
-    All texts have the same digits of a second, so they sort as times do.
+    All texts have the same number of fractional digits, so they sort as times do.
     """
     numbers = int64s_of(counts)
     seconds, fraction = np.divmod(np.abs(numbers), 10**digits)
@@ -154,7 +155,7 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
     """ISO 8601 text → int64 units of 10^-digits seconds since the epoch; digits: 6 or 9."""
     result, formless = _parsed(texts, digits)
     if formless.any():
-        # What Arrow does not read: a date with a Z, and digits finer than its unit.
+        # Arrow does not read a date with a Z, or digits finer than its unit.
         rest = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
         if digits < 9:
             rest = pc.replace_substring_regex(rest, _FINE_FRACTION, r"\1")
@@ -163,9 +164,9 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
 
 
 def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
-    """The texts that have a timestamp's form, null for others; and the mask of the others.
+    """The texts with the form of a timestamp, null for others; and the mask of the others.
 
-    Every text must match before Arrow sees it: alone it would take ``2024-02-29T07Z`` too.
+    Texts are matched first, because Arrow would accept ``2024-02-29T07Z`` too.
     """
     unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
     if _are_plain(texts, digits):
@@ -182,7 +183,9 @@ def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
 
 
 def _are_plain(texts: pa.Array, digits: int) -> bool:
-    """Whether all texts are timestamps of one length without a zone, as a glance at bytes shows."""
+    """Whether all texts are timestamps of one length without a zone, by a quick look at their
+    bytes.
+    """
     data, _ = own_bytes(texts)
     count = len(texts) - texts.null_count
     length = len(data) // max(count, 1)
@@ -200,24 +203,26 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
 
 
 def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
-    """The forms, beginning with that of the first text: texts of a column are mostly alike."""
+    """The forms, beginning with the one of the first text, because most texts of a column are
+    alike.
+    """
     first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
     has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
     return forms if has_zone else forms[::-1]
 
 
 def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:
-    """Cast the texts that match; the others, and those that are no real date, become null."""
+    """Cast the texts that match; other texts, and dates that do not exist, become null."""
     wanted = texts if matching.all() else null_where(texts, ~matching)
     result = cast_isolating(wanted, target)
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
 def cast_isolating(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast an array; the values that cannot be cast become null.
+    """Cast an array; values that cannot be cast become null.
 
-    Arrow's cast is all or nothing, so on a failure the array is halved until the values that
-    fail stand alone.
+    Arrow casts all values or none. So on a failure the array is halved until the failing values are
+    isolated.
     """
     try:
         return array.cast(target)
@@ -258,7 +263,7 @@ def _dates(days: Int64s, values: pa.Array) -> Casted:
 
 
 def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:
-    """Make an array of `target` from numbers; null where `like` is null or the value failed."""
+    """Build an array of `target` from numbers; null where `like` is null or a value failed."""
     invalid = any_of(~valid_of(like) if like.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
@@ -267,10 +272,10 @@ def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.Dat
 
 
 def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools | None:
-    """The mask of values that lose digits: bool [n]; None if no value does.
+    """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
-        kind, wire: as `cast_column` takes them. A value that fails there may count here too.
+        kind, wire: as in `cast_column`. Values that fail to cast may be marked too.
     """
     if not may_cut(reading) or wire.null_count == len(wire):
         return None
@@ -296,7 +301,7 @@ def held_digits(reading: ColumnReading) -> int:
 
 
 def _smallest_unit(reading: ColumnReading) -> int:
-    """The number of which a count must be a multiple, so that no digit is lost; 1: none is."""
+    """The divisor of counts that lose no digit; 1 if no count can lose one."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return 1
@@ -306,7 +311,7 @@ def _smallest_unit(reading: ColumnReading) -> int:
 
 
 def _cut_texts(texts: pa.Array, shortest: int, held: int) -> Bools:
-    # A glance at lengths spares the usual texts the pattern.
+    # Comparing lengths avoids the slower pattern for the usual texts.
     lengths = lengths_of(texts) - bools_of(pc.ends_with(texts, pattern="Z"))
     if int(lengths.max()) <= shortest + held:
         return np.zeros(len(texts), np.bool_)

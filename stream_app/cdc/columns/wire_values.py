@@ -19,16 +19,16 @@ from stream_app.cdc.columns.decimal_columns import exact_decimal, plain_text
 def wire_value(  # noqa: C901 - a line for each kind of column
     reading: ColumnReading, kind: JsonKind, text: str
 ) -> tuple[JsonKind, object]:
-    """One value of a record that is read on its own, ready for `cast_column`.
+    """Convert one value of a single record for `cast_column`.
 
     Args:
-        kind, text: the value's JSON kind, and its text: of a string the characters, else JSON.
+        kind, text: the value's JSON kind, and its text: the characters of a string, or JSON.
 
     Returns:
-        The kind to cast it as and the value as Python's equivalent of that wire type.
+        The kind for the cast, and the Python value that corresponds to its wire type.
 
     Raises:
-        ValueError: says in a few words why the value cannot stand in the column.
+        ValueError: the column cannot hold the value; the text gives the reason.
     """
     if reading.refusal:
         raise ValueError(reading.refusal)
@@ -58,7 +58,7 @@ def wire_value(  # noqa: C901 - a line for each kind of column
 def by_kind(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None]
 ) -> tuple[dict[JsonKind, list[object]], dict[int, str]]:
-    """The wire values grouped by kind, None elsewhere; and the reasons why cells have no value."""
+    """Group the wire values by kind, with None elsewhere; also returns why cells have no value."""
     wires: dict[JsonKind, list[object]] = {}
     problems: dict[int, str] = {}
     for row, cell in enumerate(cells):

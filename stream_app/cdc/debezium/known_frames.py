@@ -1,4 +1,4 @@
-"""Cuts images out of many records, by comparing the bytes around them with known ones.
+"""Cuts images out of many records, by comparing the bytes around them with known bytes.
 
 Only the images of a record describe a row. The rest is its frame, often the larger part; most
 frames of a table differ only in digits. So a frame is learnt from one record by a parser, and other
@@ -7,8 +7,8 @@ records are compared with it by bytes. Only images remain for the columnar parse
     {"before":{…},"after":{…},"source":{"version":"3.7.0.Final",…,"lsn":22330072},"op":"u",…}
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
-Nothing is taken on trust. The tail must be members of a JSON object, and the parser must find each
-image to be one object. Then the record is one object with these fields, each once. Called by
+Both parts are verified. The tail must be members of a JSON object, and the parser must accept each
+image as one object. Then the record is one object with these fields, each once. Called by
 `decode_by_images`. A record without a known frame, say with blanks or with other fields, is decoded
 as a whole.
 
@@ -53,7 +53,7 @@ class RecordFrame:
     Attributes:
         tail: from the comma before `source` to the end.
         op_place: the place of the op's letter in the tail.
-        source: what the source says of connector and table, by `TABLE_FIELDS`.
+        source: the connector and the table in the source block, by `TABLE_FIELDS`.
     """
 
     tail: BytePattern
@@ -67,10 +67,11 @@ class FramedRecords:
 
     Attributes:
         rows: int64 [m]; the positions of their values, ascending.
-        images: binary [s]; an object each to be, in the order of the records, before and after.
+        images: binary [s]; presumably one object each, in the order of the records, before and
+            after.
         has_before, has_after: bool [m].
-        ops: uint8 [m]; a small letter each.
-        codes: int64 [m]; of each record's frame among `frames`.
+        ops: uint8 [m]; one lower-case letter per record.
+        codes: int64 [m]; the place of each record's frame in `frames`.
     """
 
     rows: Int64s
@@ -99,7 +100,7 @@ class FramedRecords:
         return texts_of(self.frames, self.codes, name)
 
     def joined_images(self) -> pa.Array:
-        """The bytes of each record's images, concatenated: binary [m], copies nothing."""
+        """The bytes of each record's images, concatenated without a copy: binary [m]."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
         return pa.Array.from_buffers(pa.binary(), len(self.rows), buffers)
@@ -122,7 +123,7 @@ class FramedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramedTails:
-    """The m records among n values that end as a known frame does.
+    """The m records among n values that end like a known frame.
 
     Attributes:
         rows, ops, codes, frames: those of `FramedRecords`.
@@ -149,7 +150,7 @@ class KnownFrames:
     _frames: list[RecordFrame] = field(init=False, default_factory=list)
 
     def framed(self, values: pa.Array) -> FramedRecords | None:
-        """The records whose frame is known or learned here; None if they are too few.
+        """Find the records whose frame is known or learnt here; returns None if they are too few.
 
         Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
 
@@ -189,9 +190,9 @@ class KnownFrames:
         )
 
     def tails(self, values: pa.Array) -> FramedTails | None:
-        """The records whose tail is known or learned here; None if they are too few.
+        """Find the records whose tail is known or learnt here; returns None if they are too few.
 
-        What stands before a tail is not looked at.
+        It ignores the bytes before the tail.
 
         Args:
             values: binary [n] without nulls.
@@ -282,24 +283,25 @@ class _FramedBlock:
 
 
 def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """The position of each block's first value, and the offsets of its values; one block at least.
+    """Yield the position of each block's first value and the offsets of its values, for at least
+    one block.
 
-    Blocks stay in the processor's cache: what counts is how often memory is read.
+    Blocks fit into the processor's cache, because reading memory costs the most.
     """
     for at in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
         yield at, offsets[at : at + _BLOCK_ROWS + 1]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
-    """The frame of one record; None when others cannot be compared with it."""
+    """The frame of one record, or None if other records cannot be compared with it."""
     start = value.rfind(_TAIL)
     if start < 0 or nests_too_deeply(value):
         return None
     tail = value[start:]
-    # With a brace for its comma the tail is an object. If it is one, it ends any object as well.
+    # With a brace in place of its comma, the tail must be an object. Then it can end any object.
     as_object = b"{" + tail[1:]
     try:
-        orjson.loads(as_object)  # which is strict about UTF-8, halves of characters and constants
+        orjson.loads(as_object)  # This parser is strict about UTF-8, lone surrogates and constants.
         fields = json.loads(as_object, object_pairs_hook=_once, parse_constant=no_constant)
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
@@ -325,7 +327,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """The places of a tail where other bytes are valid too, and the place of the op."""
+    """The places of a tail at which other bytes are valid too, and the place of the op."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""
@@ -351,11 +353,11 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
 
 
 def _with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
-    """Those rows whose value ends with the tail, behind a head of `HEAD_MIN` bytes or more."""
+    """The rows whose value ends with the tail, after a head of at least `HEAD_MIN` bytes."""
     starts = offsets[1:][rows] - len(tail)
     may = starts - offsets[rows] >= HEAD_MIN
     starts[~may] = 0
-    # Few bytes tell most of the others: each tail has the comma and the op at its own distance.
+    # A few bytes exclude most other tails: the comma and the op are at a distance of their own.
     may &= (data[starts] == ord(",")) & (data[starts + _TAIL_COLON] == ord(":"))
     if not may.all():
         rows, starts = rows[may], starts[may]

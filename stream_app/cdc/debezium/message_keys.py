@@ -1,8 +1,9 @@
-"""Reads the names of the columns in messages' Kafka keys, never their values.
+"""Reads the column names in the Kafka keys of messages, but not the values.
 
-Called by `key_proof` for changes without a before-image that proves the row. Keys of one table
-have the same shape. So it is learnt from one key, and a regular expression compares all others with
-it. Keys may have a schema envelope. A key of another shape is parsed alone.
+Called by `key_proof` for changes without a before-image that proves the row. The keys of a table
+have the same shape. So the reader learns the shape from one key, and compares the other keys with
+it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed by
+itself.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """
@@ -64,7 +65,7 @@ class _Shape:
     pattern: str
 
     def fits(self, keys: pa.Array) -> Bools:
-        """The mask of keys with this shape."""
+        """Mark the keys with this shape."""
         if not self.prefix:
             return self._fitting(keys)
         # Comparing the schema's bytes is ten times faster than an expression over them.
@@ -76,7 +77,7 @@ class _Shape:
         return alike
 
     def _fitting(self, fields: pa.Array) -> Bools:
-        """The mask of fields that the expression describes, and that are UTF-8."""
+        """Mark the fields that match the expression and are UTF-8."""
         fitting = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
         return fitting & valid_of(cast_isolating(fields, pa.string()))
 
@@ -125,7 +126,7 @@ def _may_be_object(keys: pa.Array) -> Bools:
 def _take_alike(
     keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
 ) -> npt.NDArray[np.int64]:
-    """Give the code to the keys with this shape; returns the others."""
+    """Assign the code to the keys with this shape, and return the other keys."""
     if not len(rest):
         return rest
     alike = shape.fits(keys if len(rest) == len(keys) else keys.take(pa.array(rest)))
@@ -140,7 +141,7 @@ def _code(distinct: dict[Fields, int], names: Fields) -> int:
 def _read(key: bytes) -> tuple[Fields, _Shape | None]:
     """The field names of one message key, and a pattern that matches keys of the same form.
 
-    The pattern is None for a key without one.
+    The pattern is None if the key cannot have one.
     """
     document = quick_document(key)
     if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
@@ -164,5 +165,5 @@ def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | No
 
 
 def _literal(text: str) -> str:
-    """An expression for these very bytes; Arrow compares binary by bytes."""
+    """An expression that matches exactly these bytes; Arrow compares binary values by bytes."""
     return "".join(f"\\x{byte:02x}" for byte in text.encode())

@@ -1,7 +1,7 @@
 """Reads one Debezium record, keeping the exact text of every number.
 
 Called by `decode_one_by_one` for the few records that do not parse in columns. They are broken, or
-have values of another kind than their neighbours. It describes problems in words.
+have values of another kind than the others. Its errors describe the problem.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
@@ -44,8 +44,8 @@ class RowRecord(RecordImages):
     """A change of one row, and Debezium's other fields.
 
     Attributes:
-        connector: of Debezium, such as ``postgresql``; empty: unknown.
-        table: database, schema and table, those that there are, parted by dots.
+        connector: the name of Debezium's connector, such as ``postgresql``; empty if unknown.
+        table: the known ones of database, schema and table, joined by dots.
         has_op: False: a flattened record without ``__op``, which counts as a create.
     """
 
@@ -72,7 +72,7 @@ def read_record(
         columns, keys: the table's columns, and its primary key if it has one.
 
     Raises:
-        UnreadableRecordError: no JSON, or not a record of Debezium's.
+        UnreadableRecordError: the message is not JSON, or not a record of Debezium.
     """
     document = load_document(value)
     if document is None:
@@ -95,10 +95,11 @@ def read_record(
 
 
 def origin_in(value: bytes) -> Origin | None:
-    """The source table of a message; None: the message has no row.
+    """The source table of a message, or None if the message has no row.
 
     Raises:
-        UnreadableRecordError: no JSON object, or a row without the name of its table.
+        UnreadableRecordError: the message is not a JSON object, or is a row without the name of its
+            table.
     """
     document = load_document(value)
     if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
@@ -124,7 +125,7 @@ def origin_in(value: bytes) -> Origin | None:
 
 
 def _texts(source: Any, *names: str) -> list[str]:
-    """The texts of fields; empty if the record lacks them."""
+    """The texts of the fields, empty for fields that the record lacks."""
     values = (source.get(name) if isinstance(source, dict) else None for name in names)
     return [
         value if isinstance(value, str) and not isinstance(value, JsonNumber) else ""
@@ -133,7 +134,9 @@ def _texts(source: Any, *names: str) -> list[str]:
 
 
 def is_envelope(document: dict[str, Any]) -> bool:
-    """Whether it is an envelope and no row; a table may have columns named op and source."""
+    """Whether it is an envelope rather than a row, because a table may have columns named op and
+    source.
+    """
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 
@@ -145,7 +148,7 @@ def _envelope(
         return NoRow()
     if op == "t":
         return Truncate()
-    # A list or an object has no place in a set.
+    # A list or an object cannot be a member of a set.
     if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
     before = image_of(document.get("before"), "before", columns)

@@ -135,7 +135,7 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def source_key(self) -> frozenset[str] | None:
-        """Columns of the source's key; None: the messages' keys name them."""
+        """Columns of the source's key, or None if the messages' keys name them."""
         return self.values.get(SOURCE_KEY) or None
 
     @property
@@ -145,7 +145,7 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def looks_up(self) -> bool:
-        """Whether the table is searched for values that an update omits."""
+        """Whether the writer looks up the values that an update omits."""
         return bool(self.values[UNCHANGED_VALUES] == "lookup")
 
     @property
@@ -170,7 +170,9 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def quarantines_unproven(self) -> bool:
-        """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
+        """Whether a change whose row is not certain becomes a bad record; otherwise it stops the
+        job.
+        """
         return bool(self.values[UNPROVEN_KEYS] == "quarantine")
 
 
@@ -186,7 +188,7 @@ def parse_options(
         name, declared: of the format.
 
     Raises:
-        UsageError: lists everything that is wrong, with the nearest known spelling.
+        UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
     given = {key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()}
     checked = checked_options(name, SECTION, declared, given, columns)
@@ -204,7 +206,7 @@ def parse_options(
 def key_rules(
     options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
-    """The rules of a table; if old rows stay in any case, no message must prove its row."""
+    """The rules of a table. If old rows stay in any case, no message has to prove its row."""
     return KeyRules(
         identity=options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
@@ -219,12 +221,12 @@ def has_whole_before(options: Mapping[str, str]) -> bool:
 
 
 def keeps_nulls(options: Mapping[str, str]) -> bool:
-    """Whether the options promise that a null comes as null."""
+    """Whether the options promise that the converter keeps nulls."""
     return options.get(REPLACES_NULLS) == "false"
 
 
 def default_encoding(data_type: DataType, modes: Mapping[str, str]) -> Encoding:
-    """The encoding that a connector of these modes gives a column of this type."""
+    """The encoding that a connector with these modes uses for a column of this type."""
     match family_of(data_type):
         case Family.STRING:
             return Encoding.TEXT

@@ -3,11 +3,11 @@
 Called by the splitter of jobs with many tables, before the decoding. Each of three ways reads the
 messages that the previous one leaves:
 
-1. One message is read for its table. Messages with the same bytes at the same distance from their
-   end are of the same table; then one of the rest is read. When that finds too few, the first
-   message of each run of neighbours is read.
-2. When that finds too few, a parse in columns reads the fields of the rest.
-3. The others are read one by one; that reading is final.
+1. One message is parsed for its table. Messages with the same bytes at the same distance from their
+   end belong to the same table. The search repeats this with one of the remaining messages. If this
+   matches too few messages, it parses the first message of each run of similar neighbours.
+2. If this matches too few messages too, the fields of the rest are parsed in columns.
+3. The remaining messages are read one by one, with a final result.
 
 Source: Debezium documentation, "Data change events" and "New record state extraction".
 """
@@ -108,14 +108,15 @@ class _Search:
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
     def _without_alike(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
-        """Read one of the remaining messages; returns those that are not like it."""
-        # From the middle: numbers behind the name grow, so the first may be of another length.
+        """Read one of the remaining messages, and return those of other tables."""
+        # The sample is from the middle: numbers after the name grow, so the first may have another
+        # length.
         return rest[~self._read_sample(data, values, index, rest, len(rest) // 2)]
 
     def _without_runs(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
-        Returns what is behind the runs: there, messages of the tables come in turns.
+        Returns the messages after the runs, where the tables' messages alternate.
         """
         begin, width, reads = 0, _RUN_MIN, 0
         while begin < len(rest) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
@@ -127,7 +128,7 @@ class _Search:
     def _read_sample(
         self, data: _Bytes, values: pa.Array, index: Int32s, some: Int64s, sample: int
     ) -> Bools:
-        """Read one of some messages, and note its table for similar ones; returns their mask."""
+        """Read a sample message, and assign its table to similar messages; returns their mask."""
         value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
         self._read(value, at)
         code = self._codes[at]
@@ -215,8 +216,8 @@ class _Piece:
 def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
     """The pieces of a message that name its table; none if a piece is missing or too short.
 
-    A key stands in quotes, and text in a row has its quotes escaped. The row itself stands before
-    `source`. So the last place of these bytes is that of the fields.
+    A field's name is in quotes, and text in a row has its quotes escaped. The row comes before
+    `source`. So the last occurrence of these bytes is that of the fields.
     """
     names = (origin.database, origin.schema, origin.table)
     is_flat = value.rfind(f'"__table":"{origin.table}"'.encode()) >= 0
@@ -273,7 +274,7 @@ def _payload_of(value: bytes) -> bytes:
 
 
 def time_of(value: bytes) -> int | None:
-    """The time of one message's change, in ms; None: the message has none."""
+    """The time of one message's change in ms, or None if the message has no time."""
     read = FieldsRead(_TIME_FIELDS)
     read.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
     millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None

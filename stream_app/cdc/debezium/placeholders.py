@@ -32,10 +32,10 @@ PLACEHOLDER = "__debezium_unavailable_value"
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """All forms of a stand-in: those of texts, of bytes as text, and of arrays and maps.
+    """All forms of the placeholder: in texts, in bytes as text, and in arrays and maps.
 
     Attributes:
-        raw: as it is in a column of bytes.
+        raw: its value in a column of bytes.
     """
 
     raw: bytes
@@ -60,9 +60,9 @@ class Placeholder:
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
-        """The mask of placeholders in a string or binary column; None: there are none.
+        """Mark the placeholders in a string or binary column; returns None if there are none.
 
-        Costs a look at the lengths.
+        It only compares lengths unless a value may be a placeholder.
         """
         forms = (self.raw,) if pa.types.is_binary(texts.type) else self._forms(reading)
         lengths = lengths_of(texts)
@@ -78,7 +78,7 @@ class Placeholder:
         return result
 
     def in_lists(self, lists: pa.Array) -> Bools:
-        """The mask of placeholders in an array: bool [n]."""
+        """Mark the placeholders in an array: bool [n]."""
         is_form: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
@@ -143,8 +143,8 @@ def restored_images(
 ) -> StackedImages:
     """Replace placeholders in after-images by the values of before-images.
 
-    Where the image before is missing, the table's writer finds the value, if it may. All others
-    are suspects.
+    If the before-image is missing, the table's writer looks up the value where that is allowed.
+    Other records are suspects.
 
     Args:
         restored: columns that the writer may look up; see `TableTraits.restored`.

@@ -1,8 +1,8 @@
 """Splits the schema envelope ``{"schema":…,"payload":…}``, and reads its columns' types.
 
 Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
-schema, and all messages of one version of a table begin with the very same bytes. So each distinct
-prefix is parsed once, and removed from other messages by comparing bytes.
+schema, and all messages of one table version begin with the same bytes. So each distinct prefix is
+parsed once, and removed from other messages by comparing bytes.
 
 `connect_readings` says how a column's values are read.
 
@@ -39,9 +39,10 @@ class PayloadGroup:
     """Messages with one schema.
 
     Attributes:
-        index: positions of the messages in what was split.
+        index: positions of the messages among the given values.
         payloads: their payloads, binary.
-        prefix: the bytes before the payload, a key of the parsed schemas; empty: no envelope.
+        prefix: the bytes before the payload, which are a key of the parsed schemas; empty without
+            an envelope.
     """
 
     index: npt.NDArray[np.int32]
@@ -52,10 +53,11 @@ class PayloadGroup:
 def split_envelopes(
     values: pa.Array, schemas: dict[bytes, Mapping[str, ConnectField]]
 ) -> Iterator[PayloadGroup]:
-    """Group messages by the bytes of their schema; those without one are the last group.
+    """Group messages by the bytes of their schema; the last group has the messages without a
+    schema.
 
-    Each schema costs a pass over the remaining messages. After `SCHEMAS_MAX` schemas the rest keep
-    theirs, and each is read as a message of its own.
+    Each schema costs a pass over the remaining messages. After `SCHEMAS_MAX` schemas, the remaining
+    messages keep their envelope and are read one by one.
 
     Args:
         values: binary, without nulls.
@@ -75,7 +77,7 @@ def split_envelopes(
             break
         prefix = _prefix_of(rest[0].as_py(), schemas)
         if prefix is None:
-            # Not the envelope it looks like: to be judged as a message of its own.
+            # This only looks like an envelope, so it is read as a single message.
             plain[rest_index[0]] = True
             rest, rest_index = rest.slice(1), rest_index[1:]
             continue
@@ -91,7 +93,7 @@ def split_envelopes(
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
-    """`split_envelopes` of the values that are no tombstones; `index` has positions of messages."""
+    """Split the envelopes of all messages except tombstones; `index` has positions of messages."""
     values, present = present_values(messages)
     for group in split_envelopes(values, {}):
         yield replace(group, index=present[group.index])
@@ -123,7 +125,9 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
 
 
 def has_columns(schema: Any) -> bool:
-    """Whether it is a row's schema, and not one of a heartbeat, transaction or logical message."""
+    """Whether the schema is that of a row, and not of a heartbeat, transaction or logical
+    message.
+    """
     names = {field.get("field") for field in fields_of(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}

@@ -1,7 +1,7 @@
 """Examines the keys and tables of a topic in a few messages, before the job reads it.
 
 Called at start with messages from both ends of a topic. It only reports; `debezium_json` decides
-each record's treatment.
+how each record is treated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class DebeziumSurvey:
     """Observations by topic; implements `message_format.SourceSurvey`.
 
     Attributes:
-        quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
+        quarantines: whether a record whose row is not certain becomes a bad record; otherwise it
+            stops the job.
     """
 
     rules: KeyRules
@@ -62,7 +63,7 @@ class DebeziumSurvey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """The notices: at most one for each topic and kind of trouble, the gravest first."""
+        """The notices: at most one for each topic and kind of problem, the most severe first."""
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
@@ -84,7 +85,9 @@ class DebeziumSurvey:
         )
 
     def _doubtful(self, seen: SeenRecord) -> Notice | None:
-        """A notice if the row of a delete would not be certain, although none was seen yet."""
+        """A notice if the row of a delete would not be certain, although the survey saw no
+        delete.
+        """
         deleted = replace(seen.record, op="d", before={}, after=None, has_op=True)
         question = question_of(self.rules, deleted)
         if answers(self.rules, question, seen.fields):
@@ -177,7 +180,7 @@ def seen_records(
     """The records with a row among these messages.
 
     Args:
-        messages: a few, of `MESSAGE_SCHEMA`; they are read one by one.
+        messages: a few messages with the columns of `MESSAGE_SCHEMA`; they are read one by one.
     """
     codes, fields = MessageKeys().fields_of(messages.column("key"))
     records = (_read(value, columns, primary_key) for value in messages.column("value").to_pylist())

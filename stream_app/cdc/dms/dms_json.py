@@ -1,7 +1,7 @@
 """Messages of AWS Database Migration Service → row changes: the format ``aws-dms-json``.
 
-`data` is the row. In an update it may also hold older values, in columns with the prefix ``BI_``.
-Without those of the primary key it is not certain which row an update changes.
+`data` is the row. In an update it may also have the previous values, in columns with the prefix
+``BI_``. Without the previous primary key it is not certain which row an update changes.
 
 Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeImageSettings; Paimon
 `format/dms/DMSRecordParser.java` and the messages of its tests.
@@ -74,7 +74,7 @@ class DmsDialect(dialect.Dialect):
     """The dialect of DMS, whose messages have neither types nor keys with rows.
 
     Attributes:
-        trusts_keys: whether an update without values before leaves the primary key as it was.
+        trusts_keys: whether an update without previous values keeps the primary key.
     """
 
     trusts_keys: bool = False
@@ -109,7 +109,7 @@ class DmsDialect(dialect.Dialect):
         """See `dialect.Dialect`."""
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
-            return None  # which field is whose, each record tells for itself
+            return None  # each record defines by itself to which image a field belongs
         olds = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
         return ParsedFields.of_texts(
             data=ParsedFields([*readings, *olds], [*kinds, *kinds]),
@@ -133,7 +133,7 @@ class DmsDialect(dialect.Dialect):
         has_old, is_proven = _are_there(table, old, is_update)
         if not self.trusts_keys:
             odd |= is_update & ~is_proven
-        odd |= ~is_update & has_old  # of another operation these are columns as any other
+        odd |= ~is_update & has_old  # in other operations these are ordinary columns
         odd |= is_update & ~is_proven & has_old
         befores, unreadable = _befores(values, table, is_update & has_old & ~odd, old, after)
         odd[unreadable] = True
@@ -198,7 +198,7 @@ class DmsDialect(dialect.Dialect):
 
 
 def _split(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the columns into those of the row before the change and those after it."""
+    """Split the columns into those of the before-image and those of the after-image."""
     before = {
         name.removeprefix(_BEFORE): value
         for name, value in data.items()
@@ -230,9 +230,7 @@ def _equal(texts: pa.Array, wanted: str) -> Bools:
 def _are_there(
     table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
-    """The masks of messages with any value before the change, and with the whole primary key before
-    it.
-    """
+    """Mark the messages with any previous value, and those with the whole previous primary key."""
     some: Bools = np.zeros(len(is_update), np.bool_)
     proven: Bools = np.ones(len(is_update), np.bool_)
     for reading, column in zip(table.readings, old, strict=True):
@@ -275,7 +273,7 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
 
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
-    """The time of the transaction's commit, or else the time when DMS made the message."""
+    """The time of the transaction's commit, or otherwise the time when DMS made the message."""
     return millis_of_text(pc.coalesce(*children_of(columns[0])))
 
 

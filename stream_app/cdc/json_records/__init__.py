@@ -1,5 +1,5 @@
-"""Shared by all JSON formats: the port `dialect`, and a decoder that parses similar records
-together.
+"""The parts that all JSON formats share: the port `dialect`, and a decoder that parses similar
+records together.
 
 Start with `decoder`.
 """

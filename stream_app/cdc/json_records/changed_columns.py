@@ -1,7 +1,7 @@
-"""Completes images that hold only some columns: `old` of Maxwell and Canal, both of GoldenGate.
+"""Completes images that have only some columns: `old` of Maxwell and Canal, and both of GoldenGate.
 
-A column that such an image lacks has the value of the other image; a null is a value. The columnar
-parser gives null for both, so the few affected messages are examined one by one.
+A missing column has the value of the other image, but an explicit null is a value. The columnar
+parser returns null in both cases, so the few affected messages are examined one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.cdc.rows.row_assembly import Ops
 
 
 def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
-    """The op of each text, as a letter of `row_assembly`; 0 for any other text and for null."""
+    """Map each text to an op letter of `row_assembly`, or to 0 for other texts and null."""
     codes = pc.fill_null(pc.index_in(texts, pa.array(list(ops))), len(ops))
     table = np.array([*ops.values(), 0], np.uint8)
     ops_of_texts: Ops = table[codes.to_numpy()]
@@ -28,7 +28,7 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
 
 
 def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
-    """The mask of rows in which a null may follow a marker.
+    """Mark the rows in which a null may follow a marker.
 
     Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
 
@@ -38,7 +38,7 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
 
     Args:
         values: JSON as binary [n] without nulls.
-        marker: at least four bytes; rows without it are among the result.
+        marker: at least four bytes; the result includes rows without the marker.
     """
     data, starts = own_bytes(values)
     markers = places_of(data, marker)
@@ -64,7 +64,8 @@ def rows_with(values: pa.Array, text: bytes) -> Int64s:
 def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     """The objects that follow a marker, each with its first value.
 
-    An object ends here at its first brace. That may cut one off, which then counts as another.
+    An object counts as ended at its first closing brace. A nested object may be cut, and then
+    counts separately.
 
     Args:
         values: JSON as binary [n] without nulls.
@@ -91,10 +92,10 @@ def sent_nulls(
     names: Sequence[str],
     images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
 ) -> tuple[list[Int64s], list[int]]:
-    """The records whose image has an explicit null, for each name.
+    """Find the records whose image has an explicit null, for each column.
 
     Args:
-        rows: positions of the values to look at; few, since each is parsed for itself.
+        rows: positions of the values to examine; they are few, because each is parsed by itself.
         images: position of a parsed value → its records and their images.
 
     Returns:

@@ -1,7 +1,7 @@
-"""Messages of a dialect → columns, by machine code: what `json_lines.parse_objects` gives for them.
+"""Parses a dialect's messages into columns by machine code, with the result of
+`json_lines.parse_objects`.
 
-Called by `dialect_format` before other ways. Messages that the machine code declines stay for
-those.
+Called by `dialect_format` first. The slower ways read the messages that machine code declines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CompiledMessages:
     """The m messages that machine code has parsed.
 
     Attributes:
-        rows: int64 [m]; their positions among the values.
+        rows: int64 [m]; the positions of the messages among the values.
         columns: for each field an array [m].
         nulls: see `dialect.ParsedMessages`.
         drift: int64 [m]; see `image_columns.ParsedRows`.
@@ -44,11 +44,12 @@ class CompiledMessages:
 def parse_messages(
     values: pa.Array, shape: RecordShape, fields: ParsedFields | None, choice: LayoutChoice
 ) -> CompiledMessages | None:
-    """Parse the values that machine code takes; None: it takes too few, or none of this shape.
+    """Parse the values that machine code accepts; returns None if it accepts too few, or not this
+    shape.
 
     Args:
         values: binary [n] without nulls.
-        fields: of messages of this shape; None: no parser takes them.
+        fields: the fields of messages of this shape, or None if no parser reads them.
     """
     layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.parser))
     if layout is None or fields is None:

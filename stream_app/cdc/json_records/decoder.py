@@ -1,26 +1,26 @@
 """Decodes records of one shape in columns, and others one by one, for every format of JSON.
 
 1. Values are cut into slices.
-2. Records that look alike are decoded in columns, by machine code or by their images alone where
-   the format can. If the parser refuses some, the shape is learnt again, and the slice halved until
-   those are isolated.
-3. Other records are read one by one; that reading is final.
+2. Records of the same shape are decoded in columns; some formats do so by machine code, or from the
+   images only. If the parser refuses some records, the decoder learns the shape again, and halves
+   the slice until these records are isolated.
+3. Other records are read one by one, with a final result.
 
-Step 2 has three ways, each of which leaves to the next what it declines::
+Step 2 has three ways. Each passes the records that it declines to the next::
 
     machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
          └──messages──────────┴──messages───────────▲
 
-* Machine code declines a slice where Numba is missing, where the shape has no layout, or where it
-  takes less than half of the messages. Then it rests for some slices.
-* Frames are Debezium's alone. They decline a slice of flattened records, one with few known frames,
-  and one whose images do not parse as the shape.
-* Both decline messages that they might misread. Neither is asked where each record must be examined
+* Machine code declines a slice if Numba is missing, if the shape has no layout, or if it accepts
+  less than half of the messages. Then the decoder skips it for some slices.
+* Only Debezium has frames. They decline a slice of flattened records, a slice with few known
+  frames, and a slice whose images do not have the shape.
+* Both decline messages that they might misread. Neither is used if each record must be examined
   (`ColumnPolicy.examines_records`).
-* The parse of whole messages leaves those that do not look alike to step 3. Records of any way with
-  a value that does not fit go there too.
+* The parse of whole messages leaves messages of other shapes to step 3. In all three ways, records
+  with a value that does not fit go there too.
 
-The formats that `ValueReads` stands for name the steps by these numbers.
+Formats that implement `ValueReads` refer to the steps by these numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Group:
     shape: RecordShape | None = None
 
     def shape_for(self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf) -> RecordShape:
-        """The shape; learnt from the first of the values, and kept, if there is none."""
+        """The shape of the group; if it has none yet, the first values define it."""
         if self.shape is None:
             sample = values.slice(0, SAMPLE_ROWS).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)
@@ -69,7 +69,7 @@ class ValueReads(Protocol):
     def quick_part(
         self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
     ) -> DecodedPart | None:
-        """Decode the values that need no parse of whole messages; None: they are too few.
+        """Decode the values that need no parse of whole messages; returns None if they are too few.
 
         Args:
             values: binary [n] without nulls: a slice.
@@ -81,7 +81,7 @@ class ValueReads(Protocol):
     def in_columns(
         self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
     ) -> DecodedRecords | None:
-        """Decode values of the group's shape; None when they do not parse as this shape.
+        """Decode values of the group's shape; returns None if they do not parse as this shape.
 
         Args:
             values: binary without nulls, each `json_lines.looks_like_object`.
@@ -141,7 +141,7 @@ class ShapeDecoder:
     def _decode_whole(
         self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> Bools:
-        """Step 2 with a parse of whole messages; returns which are left for step 3."""
+        """Step 2 with a parse of whole messages; returns the mask of values left for step 3."""
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
@@ -159,7 +159,7 @@ class ShapeDecoder:
     def _decode_alike(
         self, values: pa.Array, alike: Bools, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> Bools:
-        """Decode the values that look alike; returns which of all are left for step 3."""
+        """Decode the values of the same shape; returns the mask of values left for step 3."""
         odd = ~alike
 
         def decode(part: pa.Array, rows: Int64s) -> bool:
@@ -181,7 +181,7 @@ class ShapeDecoder:
         group.shape, fits = shape_of(texts, group.readings, self.policy, self.images_of)
         odd[rows[~fits]] = True
         parts = [(part.filter(pa.array(fits)), rows[fits])]
-        while parts:  # find the few values that the parser refuses among many of the same shape
+        while parts:  # isolate the few values that the parser refuses among many of the same shape
             part, rows = parts.pop()
             if decode(part, rows):
                 continue
@@ -194,7 +194,9 @@ class ShapeDecoder:
 
 
 def _slices(values: pa.Array) -> Iterator[slice]:
-    """Ranges of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, but for a single value."""
+    """Ranges of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value is
+    larger.
+    """
     offsets = offsets_of(values)
     start = 0
     while start < len(values):

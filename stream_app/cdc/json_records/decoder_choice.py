@@ -1,7 +1,8 @@
-"""Chooses between the compiled decoder and that of arrays, for formats which have both.
+"""Chooses between the compiled decoder and the array decoder, for formats that have both.
 
-The only place that knows whether the extra `compiled` is there. Both decoders give the same rows;
-tests run on both. As a program it compiles ahead, and prints which decoder runs:
+Only this module knows whether the extra `compiled` is installed. Both decoders produce the same
+rows, and tests run with both. Run as a program, it compiles the code in advance, and prints which
+decoder runs:
 
     python -m stream_app.cdc.json_records.decoder_choice
 """
@@ -37,13 +38,13 @@ _MODULE = "stream_app.cdc.compiled.compiled_forms"
 
 
 def compiled_forms(wanted: str) -> type[CompiledForms] | None:
-    """The compiled decoders; None: NumPy and Arrow decode instead.
+    """The compiled decoders, or None if NumPy and Arrow decode instead.
 
     Args:
         wanted: value of the option `DECODER`.
 
     Raises:
-        UsageError: the compiled decoder is wanted, and cannot be had.
+        UsageError: the option requires the compiled decoder, which is not available.
     """
     if wanted == ARRAYS:
         return None
@@ -57,7 +58,7 @@ def compiled_forms(wanted: str) -> type[CompiledForms] | None:
 
 
 def decoder_in_use(wanted: str) -> str:
-    """The decoder that runs, and why not the compiled one: a part of a log line.
+    """The decoder that runs and, if it is not the compiled one, the reason: a part of a log line.
 
     Raises:
         UsageError: as `compiled_forms` does.
@@ -68,7 +69,7 @@ def decoder_in_use(wanted: str) -> str:
 
 
 def compile_ahead() -> None:
-    """Compile or load the machine code, if there is any."""
+    """Compile or load the machine code, if it is available."""
     forms = compiled_forms(AUTO)
     if forms is not None:
         forms.compile()

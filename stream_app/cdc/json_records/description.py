@@ -60,10 +60,10 @@ def parsed(text: Any) -> Any:
 def untyped(
     names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
-    """A table of columns; their type is STRING unless it is given.
+    """A table with these columns, of type STRING unless another type is given.
 
     Args:
-        keys: what should be a list of the key's columns.
+        keys: the value that should list the key's columns.
     """
     types = types or {}
     columns = tuple(

@@ -1,7 +1,8 @@
 """The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
 
-A dialect reads a message in two ways, which must agree. `parsed` takes the `fields` of many of the
-same shape, and may reject any of them as odd. `read` takes one, and its result is final.
+A dialect reads messages in two ways, which must agree. `parsed` takes the `fields` of many messages
+of the same shape, and may reject any message as odd. `read` takes one message, and its result is
+final.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class DocumentImages:
 
     Attributes:
         befores, afters: in the order of the message.
-        names: how many names of fields stand in the message and its images.
+        names: the number of field names in the message and its images.
         is_flat: whether the message itself is the image.
-        ignored: how fields begin that are no columns; None: all are.
+        ignored: prefix of the fields that are not columns; None if all fields are columns.
     """
 
     befores: tuple[Mapping[str, Any], ...]
@@ -64,8 +65,8 @@ class ParsedMessages:
         values: binary [n] without nulls.
         keys: binary [n]; None unless there are `Dialect.key_columns`.
         columns: for each of `Dialect.fields` an array [n], in the order of its schema.
-        nulls: of each object and list, for each of its columns the places of written nulls.
-            They are those of messages, and of the list's rows. None: the parser does not report it.
+        nulls: the places of explicit nulls, for each object and list, and each of its columns. They
+            are places of messages, or of a list's rows. None if the parser does not report them.
     """
 
     values: pa.Array
@@ -80,8 +81,10 @@ class Parsed:
 
     Attributes:
         images: the images of m records.
-        message: int64 [m]; for each record its message, never decreasing; None: one for each.
-        odd: bool [n]; messages without records that are read one by one; None: none.
+        message: int64 [m]; the message of each record, never decreasing; None if each message has
+            one record.
+        odd: bool [n]; messages to read one by one, which have no records here; None if there are
+            none.
     """
 
     images: Images
@@ -133,7 +136,7 @@ class Dialect(Protocol):
 
     @property
     def schema_marker(self) -> bytes:
-        """The text before the types of a message's columns; empty: messages have no types."""
+        """The text before the types of a message's columns; empty if messages have no types."""
         return b""
 
     @property
@@ -143,7 +146,7 @@ class Dialect(Protocol):
 
     @property
     def sends_keys_alone(self) -> bool:
-        """Whether images before a change hold nothing but the key."""
+        """Whether before-images have only the key."""
         return False
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
@@ -153,10 +156,10 @@ class Dialect(Protocol):
     def described(
         self, document: dict[str, Any], key: Any, options: MappingOptions, /
     ) -> SourceTable | None:
-        """The table of a message; None: it has no row.
+        """The table that a message describes, or None if the message has no row.
 
         Args:
-            key: the message's key as parsed JSON; None: none, or no JSON.
+            key: the message's key as parsed JSON; None without a key, or if it is not JSON.
         """
         ...
 
@@ -187,7 +190,7 @@ class Dialect(Protocol):
             document: as `json_documents.load_document` gives it.
 
         Raises:
-            UnreadableRecordError: it is no message of this format.
+            UnreadableRecordError: it is not a message of this format.
         """
         ...
 
@@ -198,7 +201,7 @@ def read_message(
     """Read one message with a value.
 
     Raises:
-        UnreadableRecordError: no JSON, or no message of this format.
+        UnreadableRecordError: it is not JSON, or not a message of this format.
     """
     document = load_document(value)
     if document is None:

@@ -1,8 +1,8 @@
-"""A format of JSON that its dialect makes: its declaration, and messages → row changes.
+"""Builds a JSON format from its dialect: its declaration, and its decoding to row changes.
 
-The dialect parses records that look alike in columns, and `images` makes their rows. It reads other
-records one by one, and `record_images` makes theirs. `decoder` numbers these steps. A message is
-stored whole or not at all: one bad record makes it bad.
+The dialect parses records of the same shape in columns, and `images` makes their rows. It reads
+other records one by one, and `record_images` makes their rows. `decoder` numbers these steps. A
+message is stored whole or not at all: one bad record makes it bad.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ChangeFormat(ValueReads):
 
         Args:
             default: the encoding of a column, by its type.
-            fields: the columns as a schema of the messages describes them; None: there is none.
+            fields: the columns as a schema of the messages describes them; None without a schema.
         """
         self._dialect = dialect
         self._section = section
@@ -117,8 +117,8 @@ class ChangeFormat(ValueReads):
         """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, where ``truncate = error``, or a record with other
-                columns than the table's where options say so.
+            WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
+                from the table's, if the options say so.
         """
         values, present = present_values(messages)
         outcome = BatchOutcome(
@@ -239,7 +239,7 @@ def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Accept all options: those of most formats do not depend on each other."""
+    """Accept all options: in most formats they do not depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,16 @@
 """Finds records with unknown or missing columns by a scan of their bytes.
 
 Called by the formats for records that were parsed in columns; the parser does not report which
-fields it left out. Few records are read in full, and the others are compared with them:
+fields it left out. It reads a few records in full, and compares the other records with them:
 
 1. Records are grouped by op and images. One pass over the bytes counts all fields. If every record
    has as many as the first one of its group, the count is the one that the first ones predict.
 2. If not, records are also grouped by their number of fields.
 3. The first and the last record of each group are read in full, and of each column the first and
-   the last that has null. Where these do not agree, every record of the group is read.
+   the last that has null. If these differ, every record of the group is read.
 
 So a record passes unnoticed only if three conditions hold. It has as many fields as the others. It
-is neither first nor last. Whatever it lacks is null in records before and behind it.
+is neither first nor last. Every column that it lacks is null in records before and after it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ class SearchedRecords:
         values: JSON objects as binary [n], without nulls.
         named: binary [n]; the values, or the parts of them whose names may differ.
         classes: [n]; records of one class are expected to have the same fields.
-        nulls: what `first_and_last_nulls` gives for the after-images.
-        inner: int64 [n]; how many names of each record stand inside of values of the table's
-            columns.
+        nulls: the result of `first_and_last_nulls` for the after-images.
+        inner: int64 [n]; the number of names inside the values of each record's table columns.
     """
 
     values: pa.Array
@@ -68,7 +67,7 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
 
 
 def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
-    """Messages of a dialect, each with the class of its first record, but for the suspects.
+    """Messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
@@ -102,8 +101,8 @@ def drift_in(
 
     @functools.cache
     def drift_of(row: int) -> tuple[Drift, bool]:
-        """The drift of a record, read in full, and whether its bytes show all names: a blank
-        behind one hides it.
+        """The drift of a record read in full, and whether its bytes show all names; a blank after a
+        name hides it.
         """
         value: bytes = records.values[row].as_py()
         images = _images_in(value, images_of)
@@ -137,7 +136,8 @@ def drift_in(
 def drift_by_numbers(
     records: SearchedRecords, numbers: Int64s, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
-    """The same for records whose number identifies their names, as machine code gives it.
+    """Find the drift of records whose number identifies their names; machine code assigns these
+    numbers.
 
     Args:
         numbers: int64 [n]; records of a class with the same number have the same names.
@@ -170,7 +170,7 @@ def _first_and_count(numbers: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
-    """Whether all values together have as many names as the first value of each class predicts."""
+    """Whether the values have as many names in total as the first value of each class predicts."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
     for of_class in np.flatnonzero(counts[1:]) + 1:
@@ -184,7 +184,7 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
         left_out, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
         pairs -= _pairs_in(left_out, _NAME_END)
         escaped += _escaped_in(left_out)
-    # What is escaped stands in texts and may vary; it costs passes of its own.
+    # Escaped bytes are parts of texts and may vary, so they need separate passes.
     return pairs == ends or pairs - _escaped_in(data) == ends - escaped
 
 
@@ -227,7 +227,7 @@ def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
 
     Args:
         images: each of the table's columns in images.
-        at: int64 [n]; the place of each record's image; -1: it has none, or is not searched.
+        at: int64 [n]; the place of each record's image; -1 if it has none, or is not searched.
     """
     rows: set[int] = set()
     looked_at = at >= 0

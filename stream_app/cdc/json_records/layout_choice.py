@@ -1,4 +1,4 @@
-"""Chooses the layout with which machine code parses messages of a shape, and how long it rests.
+"""Chooses the layout with which machine code parses messages of a shape, and how long to skip it.
 
 Called by the compiled ways of Debezium's records and of the dialects' messages. Each makes the
 layouts of its own shapes.
@@ -38,10 +38,11 @@ class LayoutChoice:
     def layout_of(
         self, shape: RecordShape, make: Callable[[], ImageLayout | None]
     ) -> ImageLayout | None:
-        """The layout for a slice of messages; None: machine code cannot parse it, or rests.
+        """The layout for a slice of messages, or None if machine code cannot parse it or is
+        skipped.
 
         Args:
-            make: makes the layout of this shape, if it is another than the last one.
+            make: makes the layout of this shape; called if the shape has changed.
         """
         if shape is not self._shape:
             # The shape comes last: when `make` fails, the next slice asks again.
@@ -52,10 +53,10 @@ class LayoutChoice:
         return self._layout
 
     def took_most(self, parsed: Bools | None) -> bool:
-        """Whether most messages of a slice were parsed; else other ways take the next slices.
+        """Whether most messages of a slice were parsed; otherwise other ways parse the next slices.
 
         Args:
-            parsed: bool [n]; None: the slice was declined as a whole.
+            parsed: bool [n]; None if the whole slice was declined.
         """
         if parsed is not None and 2 * np.count_nonzero(parsed) >= len(parsed):
             return True
@@ -64,6 +65,6 @@ class LayoutChoice:
 
 
 def objects_in(values: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The JSON objects among the values: a sample may have anything else."""
+    """The JSON objects among the values, because a sample may contain other values."""
     documents = map(quick_document, values)
     return [document for document in documents if isinstance(document, dict)]

@@ -1,6 +1,6 @@
 """The fields of messages that a dialect parses, and their columns.
 
-A dialect makes them for a table; both parsers read them.
+A dialect creates them for a table, and both parsers use them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ParsedFields:
         readings, kinds: of the fields with plain values.
         objects: the fields with an object each, by name.
         lists: those with a list of objects.
-        is_partial: an object may lack some, which is no drift.
+        is_partial: whether an object may lack fields without drift.
     """
 
     readings: Sequence[ColumnReading]

@@ -1,7 +1,7 @@
-"""Examines a few messages of each topic: the tables that they name, and what their rows lack.
+"""Examines a few messages of each topic: the tables that they name, and missing key columns.
 
-Called by `dialect_format` for a dialect without options. It only reports; the format decides what
-becomes of each record.
+Called by `dialect_format` for a dialect without options. It only reports; the format decides how
+each record is treated.
 """
 
 from __future__ import annotations

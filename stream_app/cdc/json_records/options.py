@@ -169,10 +169,10 @@ def checked_options(
     """Check the options of a table's format.
 
     Args:
-        name, section, declared: of the format, as `FormatDeclaration` has them.
+        name, section, declared: the attributes of the format, as in `FormatDeclaration`.
 
     Raises:
-        UsageError: lists everything that is wrong, with the nearest known spelling.
+        UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
     known = {option.key: option for option in declared}
     values = {key: option.default for key, option in known.items()}

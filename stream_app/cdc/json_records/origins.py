@@ -1,8 +1,8 @@
 """Reads a few fields of each message, but no row: its source table and its change time.
 
-Implements parts of `message_format.SourceFacts`. A dialect names the fields that it
-needs. Many messages are parsed in columns, by halves where they do not parse together. What cannot
-be parsed so is read message by message.
+Implements parts of `message_format.SourceFacts`. A dialect names the fields that it needs. Many
+messages are parsed in columns, and in halves if they do not parse together. The remaining messages
+are read one by one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class FieldsRead:
 
 
 def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
-    """The fields of all messages that are no tombstones; only ``value`` is read."""
+    """The fields of all messages except tombstones; only ``value`` is read."""
     read = FieldsRead(fields)
     read.read(*present_values(messages))
     return read
@@ -113,7 +113,7 @@ def _is_of(value: object, wanted: pa.DataType) -> bool:
 class OriginAndTime(NamedTuple):
     """The table that each of n messages names, strings [n]; and the mask of messages with a row.
 
-    What is not known to mean no row belongs to its table, whose decoder refuses it.
+    A message that may be a row belongs to its table; if it is not, the table's decoder refuses it.
     """
 
     database: pa.Array
@@ -127,7 +127,8 @@ class OriginFields:
 
     Attributes:
         fields: the fields of a message that are read.
-        read: makes of their columns the messages' tables, and what means a row.
+        read: converts the fields' columns to the messages' tables, and marks the messages with a
+            row.
     """
 
     fields: pa.Schema

@@ -1,4 +1,4 @@
-"""Collects the results of a batch's records: rows, reasons, skipped ones, tables, columns.
+"""Collects the results of a batch: rows, reasons of bad records, skipped messages, tables, columns.
 
 Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
 """
@@ -46,8 +46,8 @@ class DecodedRecords:
 
     Attributes:
         from_images: their rows.
-        questions: uint8 [n]; None: nothing is asked.
-        drift: unknown and missing columns of the records that are no suspects.
+        questions: uint8 [n]; None if no record asks its key.
+        drift: unknown and missing columns of the records that are not suspects.
     """
 
     from_images: ImageRows
@@ -60,7 +60,7 @@ class DecodedPart:
     """The results of some of n values.
 
     Attributes:
-        rows: int64 [m]; the positions of these values, ascending.
+        rows: int64 [m]; the positions of the values, ascending.
         records: what they give.
     """
 
@@ -75,9 +75,9 @@ class RecordsResult:
     Attributes:
         rows, record: the rows, and for each its record.
         reasons: records that cannot be read.
-        no_row: how many mean no row.
+        no_row: number of messages without a row.
         truncates: records that empty the table.
-        questions: what must be proven from the records' Kafka keys, also for those with a reason.
+        questions: what the records' Kafka keys must prove, including records with a reason.
         tables: name of a source table → its first record.
         stops: reasons of records that stop the job.
         drift: unknown, missing and cut columns of records that are stored.
@@ -102,7 +102,7 @@ class RecordsResult:
         """Read values one by one; return the changes that the policy accepts, with positions.
 
         Args:
-            read: makes of a position and its value what the message means; None: it is noted
+            read: returns the meaning of the value at a position, or None if it is recorded
                 elsewhere. Raises `UnreadableRecordError`.
         """
         changes = []
@@ -160,7 +160,7 @@ class BatchOutcome:
 
     Attributes:
         section: the section of the format's options, for errors.
-        truncated: the last message that empties the table; None: there is none.
+        truncated: the last message that empties the table, or None.
         schemas: fingerprint of each schema that messages bring → its first message.
     """
 
@@ -178,7 +178,7 @@ class BatchOutcome:
     schemas: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
-        """Add messages that cannot be read, with why."""
+        """Add messages that cannot be read, with the reasons."""
         self.reasons.update(reasons)
 
     def learn_schemas(self, schemas: Mapping[str, int]) -> None:
@@ -213,7 +213,7 @@ class BatchOutcome:
         """Add records that were read one by one.
 
         Raises:
-            WrongSourceError: one of them stops the job.
+            WrongSourceError: one of the records stops the job.
         """
         self.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
         self._ask(

@@ -66,9 +66,9 @@ def shape_of(
     policy: ColumnPolicy,
     images_of: ImagesOf,
 ) -> tuple[RecordShape, Bools]:
-    """The commonest shape, and which of the values have it.
+    """The most frequent shape, and the mask of values that have it.
 
-    Records that are no JSON objects, or that the policy refuses for their columns, do not.
+    Values that are not JSON objects, or that the policy refuses for their columns, do not have it.
     """
     names = tuple(reading.name for reading in readings)
     signatures = [_signature(value, names, policy, images_of) for value in values]

@@ -1,8 +1,8 @@
 """Oracle GoldenGate's JSON messages → row changes: the format ``ogg-json``.
 
-An update may be compressed: its images then hold the key and the changed columns alone. A column
-that `after` lacks has its value in `before`. A column that neither image has is unknown. An update
-that shows any other column unchanged is no compressed one: what it lacks is a missing column.
+An update may be compressed: its images then have only the key and the changed columns. A column
+that `after` lacks has its value in `before`. If both images lack a column, its value is unknown. An
+update with any other unchanged column is not compressed, and a column that it lacks is missing.
 
 Source: Oracle "Using the Pluggable Formatters", operation JSON; Paimon
 `format/ogg/OggRecordParser.java` and the messages of its tests.
@@ -73,7 +73,7 @@ class OggDialect(dialect.Dialect):
     """The dialect of GoldenGate, whose messages have no types.
 
     Attributes:
-        takes_nulls: whether a column that neither image of an update has is null.
+        takes_nulls: whether a column that both images of an update lack counts as null.
     """
 
     takes_nulls: bool = False
@@ -155,7 +155,7 @@ class OggDialect(dialect.Dialect):
         sent, unreadable = sent_nulls(messages.values, np.flatnonzero(lacking), names, after_of)
         odd[unreadable] = True
         nulls = sent if messages.nulls is None else messages.nulls["after"]
-        # Only updates are filled up: elsewhere a null is a value.
+        # Only updates are completed: elsewhere a null is a value.
         others = pa.array(~updates)
         old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
         return filled_up(new, old, nulls)
@@ -196,7 +196,7 @@ class OggDialect(dialect.Dialect):
 def _in_neither(
     old: Sequence[pa.Array], new: Sequence[pa.Array], nulls: Mapping[str, Sequence[Int64s]]
 ) -> Bools:
-    """The mask of the messages of which both images lack the same column."""
+    """Mark the messages whose images both lack the same column."""
     lack_one: Bools = np.zeros(len(new[0]), np.bool_)
     for before, after, *written in zip(old, new, nulls["before"], nulls["after"], strict=True):
         lack_it = ~(valid_of(before) | valid_of(after))
@@ -223,7 +223,7 @@ def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: dialect
 def _lacks_values(
     before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
 ) -> bool:
-    """Whether an update is compressed, and a column of the table is in neither image."""
+    """Whether an update is compressed, and both of its images lack a column of the table."""
     if table.columns.issubset(after) or not _lacking(before, after, table):
         return False
     both = (before.keys() & after.keys() & table.columns) - table.keys
@@ -249,7 +249,7 @@ def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image 
 
 
 def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An image without GoldenGate's marks, and without the columns that are marked as missing."""
+    """Remove GoldenGate's marks, and the columns that they mark as missing, from an image."""
     if not any(name.endswith(_MARK) for name in image):
         return image
     return {
@@ -261,7 +261,7 @@ def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     [name] = columns
-    # Without a dot nothing is left of the database; before the last one stands a whole name.
+    # Without a dot there is no database; the text before the last dot is a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
     return OriginAndTime(database, table, np.ones(len(name), np.bool_))

@@ -1,7 +1,7 @@
 """Converts errors of the HDFS client into those of the operating system.
 
-The client has few kinds of errors. Most refusals of a NameNode are a `RuntimeError`, whose text has
-the name of Java's exception and its stack.
+The client raises a `RuntimeError` for most refusals of a NameNode. Its text has the name and the
+stack of the Java exception.
 
 Source: hdfs-native `python/src/error.rs`.
 """
@@ -35,9 +35,10 @@ def as_os_errors(path: str) -> Iterator[None]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Whether a retry of the request may succeed soon."""
     if isinstance(error, OSError):
-        # Errors with a number are ours, or describe what exists; the others are the network's.
+        # Errors with a number come from this package or describe files; errors without come from
+        # the network.
         known = (FileNotFoundError, FileExistsError, IsADirectoryError)
         return error.errno is None and not isinstance(error, known)
     return _PASSING.search(name_and_text(error)[0]) is not None

@@ -1,12 +1,13 @@
-"""Reads and writes files of HDFS by the NameNode's own protocol, without Java.
+"""Reads and writes HDFS files through the NameNode's native protocol, without Java.
 
 `create_if_absent` writes a temporary file beside the target and renames it. The NameNode refuses
-that when the name is taken, so any number of writers of any engine may race. Before it closes a
-file, the client syncs the content to the disks of its DataNodes (`hsync`). The NameNode answers
-when its journal has the change. So `sync` has nothing to do.
+the rename if the name is taken, so any number of writers may race. Before it closes a file, the
+client syncs the content to the disks of its DataNodes (`hsync`). The NameNode acknowledges a change
+only when its journal has it. So `sync` does nothing.
 
 The client waits for a NameNode that is down, on standby or in safe mode, and repeats idempotent
-requests. A rename is not idempotent: when its answer is lost, the temporary file shows the outcome.
+requests. A rename is not idempotent: if its answer is lost, the temporary file's presence shows the
+outcome.
 
 Source: Paimon `fs/hadoop/HadoopFileIO.java`, `utils/HadoopUtils.java` for options; Hadoop
 `FSDirRenameOp.java`.
@@ -51,11 +52,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class HdfsFileIO:
-    """The file system below `root`; each process has a client of its own.
+    """The file system below `root`; each process creates its client.
 
     Attributes:
         root: scheme and authority: ``hdfs://host:port``, ``hdfs://name-service``, ``viewfs://…``.
-        settings: of Hadoop, on top of those in ``$HADOOP_CONF_DIR``.
+        settings: Hadoop's settings, which override those in ``$HADOOP_CONF_DIR``.
     """
 
     root: str
@@ -63,14 +64,14 @@ class HdfsFileIO:
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[HdfsFileIO], tuple[str, Mapping[str, str], Clock]]:
-        # Connections stay where they are.
+        # Connections are not pickled.
         return HdfsFileIO, (self.root, self.settings, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
         """Do nothing: the NameNode promises atomic renames."""
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open for random reading; the end of the file is fetched at once."""
+        """Open for random reading, and fetch the end of the file at once."""
         place = self._place(path)
         reader = self._patiently(path, lambda: self._opened(place))
         size = len(reader)
@@ -78,7 +79,7 @@ class HdfsFileIO:
         def fetch(start: int, length: int) -> bytes:
             with contextlib.suppress(OSError, RuntimeError):
                 return reader.read_range(start, length)
-            # Its blocks may lie elsewhere by now.
+            # The blocks may have moved to other DataNodes.
             return self._patiently(path, lambda: self._opened(place).read_range(start, length))
 
         tail_bytes = min(size, TAIL_BYTES)
@@ -171,7 +172,7 @@ class HdfsFileIO:
         """Do nothing: the NameNode answers after it has synced its log of changes."""
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Delete a folder, unless something lies in it."""
+        """Delete a folder unless it has entries."""
         try:
             self.delete(folder)
         except OSError as error:
@@ -200,7 +201,7 @@ class HdfsFileIO:
         """Open a file with all of its blocks.
 
         A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
-        it knows that a DataNode has their last block; until then the client leaves that out.
+        it knows that a DataNode has their last block. Until then the client omits that block.
         """
         reader = self._client.read(place)
         ends_with_a_block = len(reader) % _BLOCK_UNIT_BYTES == 0
@@ -209,7 +210,7 @@ class HdfsFileIO:
         return reader
 
     def _create(self, place: str) -> FileWriter:
-        # One that is there is ours, from an attempt whose answer was lost: names are unique.
+        # Names are unique, so an existing file comes from an earlier attempt whose answer was lost.
         options = import_module("hdfs_native").WriteOptions(overwrite=True)
         return self._client.create(place, options)
 
@@ -231,9 +232,9 @@ class HdfsFileIO:
 
         1. Write the temporary file.
         2. Rename it.
-        3. When that did not succeed, or so it seems: delete it. If it was there, it has not been
-           renamed, and can no more be, by a request that is still on its way.
-        4. If it was not, it bears the name, or did.
+        3. If the rename failed or its answer was lost, delete the temporary file. If that file
+           still existed, it was not renamed, and a delayed request can no longer rename it.
+        4. If it did not exist, the rename had succeeded.
         """
         place = self._place(path)
         temporary = self._temporary(place, data)  # 1
@@ -253,10 +254,10 @@ class HdfsFileIO:
         return True
 
     def _patiently(self, path: str, operation: Callable[[], _T]) -> _T:
-        """Retry a repeatable request while the NameNode is away or starts.
+        """Retry an idempotent request while the NameNode is down or starting.
 
         Raises:
-            OSError: what else goes wrong, or what does not pass within a minute.
+            OSError: another error, or the NameNode stays away for a minute.
         """
         deadline = self.clock.steady_seconds() + _PATIENCE_S
         pause_s = 0.05
@@ -280,7 +281,7 @@ class _HdfsOutput:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is complete or given up."""
+        """Whether the file was completed or abandoned."""
         return self._writer.closed
 
     def write(self, data: bytes | pa.Buffer) -> int:
@@ -292,7 +293,7 @@ class _HdfsOutput:
         return len(data)
 
     def tell(self) -> int:
-        """The number of bytes taken so far."""
+        """The number of bytes written so far."""
         return self._written
 
     def flush(self) -> None:
@@ -318,7 +319,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     """The file system of an ``hdfs:`` or ``viewfs:`` location.
 
     Args:
-        options: may hold others than ``hadoop.*``, which do not matter here.
+        options: options other than ``hadoop.*`` are ignored.
 
     Raises:
         StorageError: the client is not installed, or does not know the name service.
@@ -344,18 +345,18 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
 
 
 def _sync_and_close(writer: FileWriter) -> None:
-    # Files in erasure coding cannot be synced; they lie on several machines' disks all the same.
+    # Erasure-coded files cannot be synced, but several machines hold their parts.
     with contextlib.suppress(NotImplementedError):
         writer.hsync()
     writer.close()
-    io.RawIOBase.close(writer)  # it does not count as closed otherwise
+    io.RawIOBase.close(writer)  # otherwise the writer does not count as closed
 
 
 @contextlib.contextmanager
 def _given_up(writer: FileWriter) -> Iterator[None]:
     """Leave a file unfinished after an error: no other process knows its name.
 
-    A writer that is forgotten open would try to finish it, for a quarter of a minute.
+    An open writer would try to finish the file for 15 seconds when it is garbage-collected.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Explains errors of a store or its client briefly, with the remedy.
 
-The client's error has the request, the store's answer and its own inner state. This module derives
-the cause from them. It takes and returns plain text.
+The client's error text has the request, the store's answer and the client's internal state. This
+module derives the cause from that text.
 
 Source: Amazon S3's list of error codes; `object_store/src/client/retry.rs` for the client's words.
 """
@@ -95,13 +95,11 @@ _CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class S3Trouble:
-    """An explained error of a store.
+    """The explanation of a store's error.
 
     Attributes:
-        what: a line.
-        fix: the remedy; empty: none is known.
-        is_about_keys: other keys could help.
-        keys_are_over: these keys have expired.
+        what: a line. fix: the remedy; empty: none is known.
+        is_about_keys: other keys could help. keys_are_over: these keys have expired.
     """
 
     what: str
@@ -114,7 +112,7 @@ def s3_trouble(text: str) -> S3Trouble:
     """The explanation of a client's error.
 
     Args:
-        text: all of it, with what it says of its inner state.
+        text: the whole text, with the client's internal state.
     """
     said = text.partition("Debug source:")[0].strip()
     code, message = (re.search(rf"<{tag}>(.*?)</{tag}>", said, re.S) for tag in ("Code", "Message"))
@@ -131,7 +129,7 @@ def s3_trouble(text: str) -> S3Trouble:
     status = re.search(r"status code: ((\d{3})[\w ]*)", said)
     if asked is None or status is None:
         return S3Trouble(said[:_TEXT_MAX])
-    # The answer to a HEAD has no text.
+    # The answer to a HEAD request has no body.
     is_refusal = status[2] in ("400", "401", "403")
     return S3Trouble(
         f"{asked[2]} answers {asked[1]} with {status[1]}",

@@ -1,9 +1,9 @@
 """Reads and writes objects of Amazon S3 and of compatible stores.
 
-An object appears whole when its last byte has arrived, and is safe then: nothing is left for
-`sync`. `create_if_absent` is a PUT under the condition that there is no such object
-(``If-None-Match: *``). Not every store minds it, so it is tried before a table is written. There
-are no folders, only names with slashes.
+An object appears as a whole and is durable when its last byte has arrived, so `sync` does nothing.
+`create_if_absent` is a PUT on the condition that the object does not exist (``If-None-Match: *``).
+Not every store respects it, so it is tested before a table is written. A store has no folders, only
+names with slashes.
 
 Source: Paimon `s3/S3FileIO.java` for locations and options.
 """
@@ -85,7 +85,7 @@ class S3FileIO:
         object.__setattr__(self, "_keys", keys)
 
     def __reduce__(self) -> tuple[type[S3FileIO], tuple[S3Options, bool, Clock]]:
-        # Connections stay where they are. Keys go along as they are at the moment.
+        # Connections are not pickled. The current keys are.
         keys = None
         if self._keys is not None:
             with contextlib.suppress(NotThereError):
@@ -94,7 +94,7 @@ class S3FileIO:
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
-        """Try it with an object that is deleted again."""
+        """Try to create a test object twice, then delete it."""
         probe_atomic_create(self, folder, "its server ignores If-None-Match")
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -130,10 +130,10 @@ class S3FileIO:
         )
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Put an object on the condition that none has its name.
+        """Put an object on the condition that its name is free.
 
-        When an answer is lost, the client repeats the request, and then finds the object that it
-        has created itself. So each attempt leaves its mark on the object.
+        If an answer is lost, the client repeats the request and finds the object of its first
+        attempt. So each call marks its object to recognise it.
         """
         mark = str(uuid.uuid4())
 
@@ -162,7 +162,7 @@ class S3FileIO:
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries below a folder; a name of both a file and a folder comes twice."""
+        """The entries of a folder; a name that is both a file and a folder appears twice."""
         _, folder_key = self._at(folder)
         listing = self._ask(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
@@ -175,7 +175,7 @@ class S3FileIO:
                 is_folder=False,
             )
             for entry in listing["objects"]
-            if entry["path"] != folder_key  # an empty object that Hadoop leaves as a folder's mark
+            if entry["path"] != folder_key  # an empty object with which Hadoop marks a folder
         ]
         folders = [
             FileStatus(_name(entry), 0, 0, is_folder=True) for entry in listing["common_prefixes"]
@@ -208,10 +208,10 @@ class S3FileIO:
         self._ask(path, delete)
 
     def sync_deletions(self, folder: str) -> None:
-        """Do nothing: a deleted object does not come back."""
+        """Do nothing: deletions of objects are durable."""
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Do nothing: there are no folders."""
+        """Do nothing: a store has no folders."""
 
     def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
         """Send a request, with renewed keys if the store refuses the old ones."""
@@ -241,7 +241,7 @@ class S3FileIO:
         return self.has_answered or bucket in self._answered
 
     def _heard(self, path: str) -> None:
-        """Note that the store answers, so that later waits are worthwhile."""
+        """Record that the store has answered, so that later requests wait longer for it."""
         bucket, _ = _bucket_and_key(path)
         if not self._is_known(bucket):
             self._answered.add(bucket)
@@ -307,7 +307,7 @@ class _S3Output:
         self.closed = False
 
     def write(self, data: bytes | pa.Buffer) -> int:
-        """Take bytes, and send them when a part is full."""
+        """Buffer bytes, and send them when a part is full."""
         with self._errors():
             self._writer.write(memoryview(data).cast("B"))
         self._written += len(data)
@@ -329,7 +329,8 @@ class _S3Output:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        # The parts sent so far are lost, so no request is repeated: the task is.
+        # The parts sent so far are lost, so a retry of this request cannot help; Spark retries the
+        # task.
         try:
             yield
         except (OSError, BaseError) as error:

@@ -1,8 +1,8 @@
 """Provides the keys of an S3 client: fixed ones, or ones that are renewed while a job runs.
 
-Keys that expire stand in files (``${file:PATH}``) that another program rewrites, or in a profile of
-AWS. The client reads them again as they age, and at once when the store refuses them. Keys of roles
-(of a machine, a container or a web identity) are the care of obstore's client, which renews them.
+Expiring keys come from files (``${file:PATH}``) that another program rewrites, or from an AWS
+profile. The client reads them again periodically, and at once when the store refuses them.
+obstore's client itself renews the keys of roles (of a machine, a container or a web identity).
 
 Source: AWS SDKs' standard chain of credential providers; `botocore/credentials.py`.
 """
@@ -35,10 +35,10 @@ _READS_MAX = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Keys:
-    """Keys in the form of the store; their text holds none of them.
+    """A store's access keys; their text shows no secret.
 
     Raises:
-        UsageError: a key holds what no key can, such as a blank.
+        UsageError: a key contains an impossible character, such as a blank.
     """
 
     access_key: str = field(repr=False)
@@ -51,7 +51,8 @@ class S3Keys:
             ("s3.secret-key", self.secret_key),
             ("s3.session.token", self.session_token),
         ):
-            # It goes into the head of a request, where the client gives up with a panic.
+            # The key becomes a request header, and an invalid character there makes the client
+            # panic.
             if value and not (value.isascii() and value.isprintable() and " " not in value):
                 raise UsageError(
                     f"{name} holds a blank, a line feed or another character that no key has",
@@ -71,7 +72,7 @@ class KeySource(Protocol):
 
     @property
     def age_max_s(self) -> float:
-        """The age at which keys are looked up again."""
+        """The age at which keys are read again, in seconds."""
         ...
 
     def keys(self) -> S3Keys:
@@ -101,7 +102,8 @@ class KeyFiles:
         keys = self._read()
         for _ in range(_READS_MAX):
             again = self._read()
-            # Files are replaced one after the other: keys of two times do not belong together.
+            # Files are replaced one after the other, so keys read between replacements do not
+            # match.
             if again == keys:
                 break
             keys = again
@@ -122,7 +124,7 @@ class AwsProfile:
 
     @property
     def age_max_s(self) -> float:
-        """Seconds after which keys are read again."""
+        """The age at which keys are read again, in seconds."""
         return _PROFILE_AGE_MAX_S
 
     def keys(self) -> S3Keys:
@@ -131,7 +133,7 @@ class AwsProfile:
             credentials = _session().get_credentials()
             frozen = None if credentials is None else credentials.get_frozen_credentials()
         except Exception as error:
-            # Its own errors, those of a process it runs, or it is not there on a task's machine.
+            # botocore fails, its credential process fails, or a task's machine lacks the profile.
             raise NotThereError(f"AWS's profile: {error}") from None
         if frozen is None or not frozen.access_key or not frozen.secret_key:
             raise NotThereError("AWS's profile holds no keys, and no role is found")
@@ -155,7 +157,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
     """The profile that variables and files select; None without one.
 
     Raises:
-        UsageError: a profile is asked for, and there is nothing that could read it.
+        UsageError: a profile is requested, and botocore is not installed.
     """
     home = environ.get("HOME")
     places = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
@@ -189,8 +191,8 @@ class RenewedKeys:
     """Gives keys to obstore on request; all threads of a process may share it.
 
     Args:
-        keys: that are known, as of now; None: the source must give them.
-        source: where they are looked up again; None: these stay.
+        keys: the current keys; None: the source must provide them. source: renews them; None: they
+            never change.
     """
 
     def __init__(self, keys: S3Keys | None, source: KeySource | None, clock: Clock) -> None:
@@ -220,14 +222,14 @@ class RenewedKeys:
         return self._source is not None
 
     def secrets(self) -> list[str]:
-        """All keys that the source ever gave, the longest first: one may contain another."""
+        """All keys so far, the longest first, because one may contain another."""
         return sorted(self._given, key=len, reverse=True)
 
     def current(self) -> S3Keys:
         """The keys, renewed if they are old.
 
         Raises:
-            NotThereError: there are none.
+            NotThereError: no keys are available.
         """
         with self._lock:
             if self._source is not None and self._is_old(self._source):
@@ -255,7 +257,7 @@ class RenewedKeys:
         try:
             self._keys = self._source.keys()
         except (NotThereError, UsageError) as error:
-            # A task's machine may not have the file: the task continues with the driver's keys.
+            # If a task's machine lacks the file, the task continues with the driver's keys.
             self.problem = error.what if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""

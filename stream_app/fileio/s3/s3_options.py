@@ -1,8 +1,8 @@
 """Reads the options of an S3 client: Paimon's ``s3.*`` options and the standard variables of AWS.
 
-An option overrides a variable, which overrides a profile of ``~/.aws``. Without keys from any of
-them the client asks where it runs: a web identity, a container's or an instance's role. What is
-read here goes to executors with the table, so that they need no variables of their own.
+An option overrides a variable, which overrides a profile of ``~/.aws``. If none of them has keys,
+the client uses a role: of a web identity, a container or an instance. The settings go to executors
+with the table, so executors need no variables.
 
 Source: Paimon `s3/S3FileIO.java`, whose names are those of Hadoop's S3A without ``fs.s3a.``.
 """
@@ -100,12 +100,11 @@ class S3Options:
     """The store's address and the client's keys; its text holds no secret.
 
     Attributes:
-        endpoint: URL of the service; None: that of AWS in the region.
-        keys: None: those of `source`, or else of the role that the client finds.
-        source: where keys are looked up again; None: they stay.
-        path_style: the bucket stands in the path of a URL and not in its host's name; None: as
-            the endpoint needs it.
-        encryption: what the store is asked to do with new objects; None: its own rule.
+        endpoint: URL of the service; None: that of AWS in the region. keys: None: those of
+            `source`, or else of the role that the client finds. source: where keys are looked up
+            again; None: they stay. path_style: the bucket stands in the path of a URL and not in
+            its host's name; None: as the endpoint needs it. encryption: what the store is asked to
+            do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
         max_attempts: attempts of a request, the first one included; None: as many as a job makes.
     """
@@ -126,7 +125,7 @@ class S3Options:
         url = self._endpoint_of(bucket)
         settings = {
             "region": self.region,
-            # This one: the client would take the variable of its name over `endpoint`.
+            # Always set, because the client would prefer the variable of this name to `endpoint`.
             "aws_endpoint_url_s3": url,
             "server_side_encryption": self.encryption,
             "sse_kms_key_id": self.encryption_key,
@@ -141,10 +140,10 @@ class S3Options:
         return given
 
     def current_keys(self) -> S3Keys | None:
-        """The present keys; None: a role gives them.
+        """The current keys; None: a role provides them.
 
         Raises:
-            NotThereError: no source has them now.
+            NotThereError: no source has keys now.
         """
         return self.keys if self.source is None else self.source.keys()
 
@@ -155,7 +154,7 @@ class S3Options:
             return self.path_style
         if self.endpoint is None:
             return False
-        # Such hosts have no names below them.
+        # Such hosts have no subdomains.
         host = urlsplit(self.endpoint).hostname or ""
         return "." not in host or _is_address(host)
 
@@ -169,17 +168,17 @@ class S3Options:
 def s3_options(
     options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
 ) -> S3Options:
-    """The settings from options; else from variables, else from an AWS profile.
+    """The settings from options, then variables, then an AWS profile.
 
     Args:
         options: may hold others than ``s3.*``, which do not matter here.
-        bucket: whose own options (``s3.bucket.NAME.…``) count over those of all.
+        bucket: whose options (``s3.bucket.NAME.…``) override those of all buckets.
 
     Raises:
         UsageError: an unknown option or a wrong value; the message hides secrets.
     """
     given = _given(options, environ, bucket)
-    # Keys belong together: half of a pair from another source would be confusing.
+    # Both keys come from one source, never half of a pair from another.
     has_keys = not given.keys().isdisjoint(_KEYS)
     for name, variables in _VARIABLES.items():
         value = next((environ[variable] for variable in variables if environ.get(variable)), None)
@@ -214,7 +213,7 @@ def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
 
 
 def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) -> dict[str, Any]:
-    """The options under the names of our fields; options of the bucket override the others."""
+    """The options by field name; the bucket's options override the others."""
     given: dict[str, Any] = {}
     of_bucket: dict[str, Any] = {}
     for key, value in options.items():
@@ -226,7 +225,7 @@ def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) 
         short, into = key.removeprefix(prefix), given
         if short.startswith("bucket."):
             if not bucket or not short.startswith(f"bucket.{bucket}."):
-                continue  # another one's
+                continue  # another bucket's
             short, into = short.removeprefix(f"bucket.{bucket}."), of_bucket
         name = _name(key, short)
         into[name] = _value(key, name, value, environ)
@@ -267,7 +266,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
 
 
 def _endpoint(text: str, *, has_tls: bool) -> str:
-    """The checked URL, because the client panics at an invalid one."""
+    """The endpoint's URL; it is checked because the client panics at an invalid one."""
     url = text.strip().rstrip("/")
     if "://" not in url:
         url = f"{'https' if has_tls else 'http'}://{url}"

@@ -25,7 +25,7 @@ _S3A_ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "D
 
 @dataclass(frozen=True, slots=True)
 class _KeysOfOptions:
-    """Implements `KeySource` by options that a source renews."""
+    """A `KeySource` that reads keys from renewed options."""
 
     source: OptionSource
 
@@ -52,7 +52,7 @@ def _open(
             "the location holds keys before an @, which every message would show",
             fix="write s3://BUCKET/PATH, and give s3.access-key and s3.secret-key",
         )
-    # Others cannot stand in a URL, and the client ends with a panic.
+    # Other names are invalid in a URL and make the client panic.
     if not re.fullmatch(r"[\w.:-]+", bucket, re.ASCII) or not key.strip("/"):
         raise UsageError(
             f"{location!r} names no folder of a bucket",
@@ -111,7 +111,7 @@ S3 = Store(
     is_same=_is_same,
     path_beside=lambda _root, location: location,
     spark=SparkAccess(
-        # Hadoop knows S3 as this.
+        # Hadoop's scheme for S3
         location=lambda location: f"s3a://{location.partition('://')[2]}",
         settings=_spark_settings,
         jars="s3a",

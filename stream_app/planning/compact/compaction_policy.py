@@ -9,7 +9,7 @@ stays too, because readers look for the highest level by it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -80,7 +80,7 @@ class RewrittenShape:
             longer: how many times as long epochs are, and as large flushes.
         """
         flushes = max(FLUSHES_MIN, self.flushes // longer)
-        return _cost(self.rules, self.num_levels, flushes).writes - 1
+        return simulated_cost(self.rules, self.num_levels, flushes).writes - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def choose_rules(
     """
 
     def writes(rules: UniversalCompaction) -> float:
-        return _cost(rules, shape.num_levels, shape.flushes).writes
+        return simulated_cost(rules, shape.num_levels, shape.flushes).writes
 
     bare = replace(table, early=None)
     rules = _best(bare, fixed, stop_trigger, shape.num_levels, shape.flushes)
@@ -177,6 +177,19 @@ def choose_rules(
 def _best(
     table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, num_levels: int, flushes: int
 ) -> UniversalCompaction:
+    costs = [
+        (simulated_cost(rules, num_levels, flushes), rules)
+        for rules in candidates(table, fixed, stop_trigger, flushes)
+    ]
+    least = min(cost.writes for cost, _ in costs)
+    near = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
+    return min(near, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+
+
+def candidates(
+    table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flushes: int
+) -> list[UniversalCompaction]:
+    """The rules among which a choice is made; for arguments see `choose_rules`."""
     most = max(2, stop_trigger - SPARE_RUNS)
     lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
     triggers = {trigger for trigger in lower if trigger < most} | {most}
@@ -188,7 +201,7 @@ def _best(
             *(replace(table, size_ratio=r) for r in SIZE_RATIOS),
         ]
     )
-    candidates = [
+    rules_tried = [
         replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
         for rules, trigger, amplification in product(
             sizes,
@@ -197,21 +210,20 @@ def _best(
         )
     ]
     if table.run_count_trigger <= most:
-        candidates.append(table)
-    costs = [(_cost(rules, num_levels, flushes), rules) for rules in candidates]
-    least = min(cost.writes for cost, _ in costs)
-    near = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
-    return min(near, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+        rules_tried.append(table)
+    return rules_tried
 
 
 @cache
-def _cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
+def simulated_cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
     """The mean of updates and of inserts: sizes do not show how many keys are new."""
     both = [
         simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
         for updates in (True, False)
     ]
-    return SimulatedCost(sum(one.writes for one in both) / 2, sum(one.runs for one in both) / 2)
+    return SimulatedCost(
+        *(sum(facts) / len(both) for facts in zip(*map(astuple, both), strict=True))
+    )
 
 
 def _bytes_text(count: int) -> str:

@@ -1,7 +1,7 @@
 """Judges whether compactions fit into their cores, and finds the epochs with which they would.
 
 `table.compact.core_budget` asks after epochs, with simulated bytes. The job follows the user's
-trigger in any case: longer epochs are advice.
+trigger or freshness in any case: longer epochs are advice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class CoreAdvice:
         if self.longer is None:
             return f"{more}, because epochs {LONGER[-1]} times as long would not suffice"
         seconds = math.ceil(self.interval_s * self.longer)
-        return f'set stream.trigger = "{seconds} seconds", with which they fit, or {more}'
+        return (
+            f"make epochs {seconds} s long, with which they fit (stream.trigger, or a longer "
+            f"stream.freshness), or {more}"
+        )
 
     def text(self) -> str:
         """The need, with the remedy where there is a problem."""

@@ -24,10 +24,12 @@ class SimulatedCost:
     Attributes:
         writes: bytes that flushes and compactions wrote, for each byte of the flushes.
         runs: sorted runs after a flush, on average.
+        compactions: for each flush.
     """
 
     writes: float
     runs: float
+    compactions: float
 
 
 def merged_size(written: float, keys: float | None) -> int:
@@ -55,7 +57,7 @@ def simulate(
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
-    trigger, written, run_sum, done = rules.run_count_trigger, 0, 0, 0
+    trigger, written, run_sum, done, picks = rules.run_count_trigger, 0, 0, 0, 0
     for _ in range(_PICKS_MAX):
         if done >= flushes:
             break
@@ -76,5 +78,6 @@ def simulate(
         else:
             merged = sum(run.size for run in taken)
         written += merged
+        picks += 1
         runs[: picked.count] = [RunSize(picked.output_level, merged)]
-    return SimulatedCost(1 + written / (done * _UNITS), run_sum / done)
+    return SimulatedCost(1 + written / (done * _UNITS), run_sum / done, picks / done)

@@ -1,1 +1,3 @@
-"""What a job keeps in its checkpoint: state, held tables, a load's plan. Start with `job_state`."""
+"""A job's files in its checkpoint: its state, its held tables, the plan of a first load. Start with
+`job_state`.
+"""

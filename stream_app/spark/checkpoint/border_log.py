@@ -1,7 +1,7 @@
-"""Keeps which transactions of the source an epoch ends with, in the job's checkpoint.
+"""Records in the job's checkpoint at which transactions of the source each epoch ends.
 
-`whole_borders` writes a border before the epoch begins, so an epoch that is repeated after a crash
-has the same one. `app.job.database_record` reads it when the tables have the epoch.
+`whole_borders` writes a border before the epoch begins, so a repeated epoch has the same border.
+`app.job.database_record` reads it once the tables have the epoch.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class BorderLog:
     folder: Folder
 
     def note(self, epoch: int, border: Border) -> None:
-        """Keep the border of an epoch that is about to begin; forget that of an old one."""
+        """Record the border of an epoch that is about to begin, and delete that of an old epoch."""
         files, data = self.folder.files, json.dumps(_document(border)).encode()
         files.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:
             files.delete(self._path(epoch - EPOCHS_KEPT))
 
     def border(self, epoch: int) -> Border | None:
-        """The border of an epoch; None: it is an old one, or was planned without borders.
+        """The border of an epoch, or None if the epoch is old or was planned without borders.
 
         Raises:
             CheckpointError: the file is damaged.

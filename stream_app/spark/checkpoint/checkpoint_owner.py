@@ -1,8 +1,8 @@
 """Checks that a checkpoint belongs to this job: to its table and its topics.
 
-Spark's checkpoint knows offsets, but neither the sink nor the identity of a topic. With another
-table a job would skip all records that the first table has read. A topic that was recreated
-would lose its first records. The job detects both at start.
+Spark's checkpoint has offsets, but not the identity of the sink or of a topic. If the job got
+another table, it would skip all records that the first table has. If a topic were recreated, the
+job would skip its first records. The job detects both at start.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def check_owner(
     """Check that a checkpoint is new, or belongs to a job of this table and this share.
 
     Args:
-        location: the folder of the table; of a whole database, that of its tables.
-        identity: the identity of the table; of a whole database `DATABASE`.
-        share: the job's share of a database's tables, such as ``3/8``; empty: all tables.
+        location: the folder of the table or, for a whole database, of its tables.
+        identity: the identity of the table, or `DATABASE` for a whole database.
+        share: the job's share of a database's tables, such as ``3/8``; empty for all tables.
 
     Raises:
         CheckpointError: it belongs to another table, to an earlier table at this place, to

@@ -1,7 +1,7 @@
 """Finds files of a local checkpoint that a power cut has left empty.
 
-The native reader's job syncs its own. Spark does not, so a power cut may leave its newest files
-empty, or take a file and leave the checksum beside it.
+A job with the native reader syncs its files. Spark does not, so after a power cut its newest files
+may be empty, or missing although their checksum exists.
 
 Source: Spark `CheckpointFileManager.scala`; Hadoop `ChecksumFs.renameInternal`.
 """
@@ -21,7 +21,7 @@ _FINAL_NAME = re.compile(r"\.(\d+(?:\.\w+)?|metadata)\.crc")
 
 
 def check_whole(checkpoint: Path) -> None:
-    """Refuse a checkpoint with an empty file of Spark's, and delete stale checksums.
+    """Refuse a checkpoint in which a file of Spark is empty, and delete stale checksums.
 
     Raises:
         CheckpointError: names the files.
@@ -36,7 +36,7 @@ def check_whole(checkpoint: Path) -> None:
 
 
 def empty_files(checkpoint: Path) -> list[str]:
-    """Files of Spark's that hold nothing, or nothing but zeros, as after a power cut."""
+    """Spark's files that are empty or contain only zeros, as after a power cut."""
     files = [checkpoint / "metadata"]
     for folder in ("offsets", "commits", "sources/0"):
         files += sorted((checkpoint / folder).glob("[0-9]*"))
@@ -48,11 +48,11 @@ def empty_files(checkpoint: Path) -> list[str]:
 
 
 def _clear_stale_checksums(checkpoint: Path) -> None:
-    """Delete checksums without a file: Spark would take them for another job.
+    """Delete checksums without a file, because Spark would report another job.
 
-    Hadoop keeps ``.7.crc`` beside the file ``7``, and renames it after the file. When the file is
-    gone, renaming the next ``7`` fails, and Spark reports that several queries use the checkpoint.
-    A checksum without its file proves no other job.
+    Hadoop keeps ``.7.crc`` beside the file ``7``, and renames it after the file. If the file is
+    missing, renaming the next ``7`` fails, and Spark reports that several queries use the
+    checkpoint. But a checksum without its file does not prove that there is another job.
     """
     for checksum in sorted(checkpoint.rglob(".*.crc")):
         name = _FINAL_NAME.fullmatch(checksum.name)

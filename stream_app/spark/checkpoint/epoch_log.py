@@ -27,7 +27,7 @@ class EpochLog:
 
     Attributes:
         folder: the checkpoint.
-        goes_back: whether the source has offsets, from which an epoch can be read again.
+        goes_back: whether the source has offsets, so that an epoch can be read again.
     """
 
     folder: Folder
@@ -38,7 +38,7 @@ class EpochLog:
         return self.folder.files.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
-        """The checkpoint's id, which stays from the job's first start on."""
+        """The checkpoint's id, which never changes after the job's first start."""
         return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:
@@ -47,14 +47,14 @@ class EpochLog:
         return "\n".join(lines[2:])  # the lines before are the version and Spark's settings
 
     def sync(self, epoch: int) -> None:
-        """Make an epoch's offsets outlive a power cut, which Spark alone does not.
+        """Sync an epoch's offsets to disk, which Spark does not do.
 
-        The offsets of an epoch that a table has must not get lost.
+        The offsets of an epoch that a table has must survive a power cut.
         """
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
-        """The begin of an epoch; lacks partitions that appear in this epoch."""
+        """The offsets at which an epoch begins, without partitions that first appear in it."""
         if epoch:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin

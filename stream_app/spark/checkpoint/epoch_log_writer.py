@@ -1,8 +1,9 @@
 """Writes the log of epochs into a checkpoint, in Spark's own format.
 
-`topic_stream` calls it; `epoch_log` reads it. So a checkpoint of Spark's Kafka source is
-continued here, and one of ours by Spark's source. An epoch's end is durable before the epoch is
-read, and its file is made only once: two jobs with one checkpoint meet there.
+`topic_stream` calls it, and `epoch_log` reads the log. So the job can continue a checkpoint of
+Spark's Kafka source, and Spark's source can continue the job's checkpoint. The end of an epoch is
+durable before the epoch is read. Its file can be created only once, so two jobs with the same
+checkpoint notice each other.
 
 Source: Spark `OffsetSeqLog`, `CommitLog`, `StreamMetadata`, `KafkaSourceInitialOffsetWriter`.
 """
@@ -44,21 +45,21 @@ class EpochLogWriter:
             files.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
     def newest(self) -> int | None:
-        """The newest epoch that has begun; None: there is none."""
+        """The newest epoch that has begun, or None."""
         return max(self._epochs(_OFFSETS), default=None)
 
     def first(self, offsets: Offsets) -> None:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
-        # The byte before the version comes from an earlier format of Spark's.
+        # The byte before the version comes from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 
     def has_first_offsets(self) -> bool:
-        """Whether the begin of the first epoch is remembered."""
+        """Whether the log has the offsets at which the first epoch begins."""
         return self.folder.files.exists(self.folder.path(_FIRST))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
-        """Record where an epoch ends, before it is read.
+        """Record the offsets at which an epoch ends, before it is read.
 
         Raises:
             CheckpointError: another job has recorded it.

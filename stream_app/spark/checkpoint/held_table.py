@@ -1,8 +1,8 @@
 """Describes a held table: why it waits, and the offsets at which it resumes. Pure.
 
 A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is fixed. Then one epoch of its own brings it up to the others. The job's state has these
-offsets before the missed epoch ends, so nothing is lost.
+passed or is fixed. Then an extra epoch brings it up to the others. The job's state has the offsets
+at which the table resumes before the missed epoch ends, so no change is lost.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 5, 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTable:
-    """A table that waits.
+    """A table that is held back.
 
     Attributes:
         since_epoch: the first epoch that it lacks.
         begin: the first offsets that it lacks; newer partitions are missing.
-        reason: the error, in its own words.
-        since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
-            only a person can fix the cause, and then resumes it, or starts the job again.
-        tries: failures in a row; 0: the table only waits for its compactions.
+        reason: the text of the error.
+        since_ms, retry_ms: when the table was first held back, and when the job retries it, in UTC.
+            `retry_ms` is None if only an operator can fix the cause. The table then waits for
+            ``resume``, or for a restart of the job.
+        tries: number of consecutive failures; 0 if the table only waits for its compactions.
     """
 
     since_epoch: int
@@ -58,7 +59,7 @@ class CompactionWaitError(CompactionError):
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether the cause of a failure may pass by itself."""
+    """Whether the cause of a failure may be temporary."""
     if isinstance(error, (NoAccessError, UnsupportedTableError)):
         return False
     if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
@@ -89,7 +90,9 @@ def held_after(
 
 
 def with_new_partitions(begin: Offsets, of_epoch: Offsets) -> Offsets:
-    """Offsets to resume at, with partitions that appear in a later epoch."""
+    """The offsets at which the table resumes, completed by partitions that appear in a later
+    epoch.
+    """
     return {
         topic: {**of_epoch.get(topic, {}), **begin.get(topic, {})} for topic in {*begin, *of_epoch}
     }

@@ -1,4 +1,4 @@
-"""The held tables of a job, and the requests to try one again: ``resume/NAME.json``.
+"""The held tables of a job, and the requests to retry one: ``resume/NAME.json``.
 
 Another process makes requests while the job runs and writes its state. Two writers of one file
 would lose each other's changes, so each request is a file of its own in the job's checkpoint.
@@ -18,7 +18,7 @@ from stream_app.spark.task_errors import readable_error
 
 
 def resume(folder: Folder, name: str, now_ms: int) -> None:
-    """Ask the running job, or the next one, to try a held table again.
+    """Ask the running job, or the next one, to retry a held table.
 
     Raises:
         KeyError: the table is not held.
@@ -29,7 +29,7 @@ def resume(folder: Folder, name: str, now_ms: int) -> None:
 
 
 def _is_resumed(folder: Folder, name: str, table: HeldTable) -> bool:
-    """Whether there is a request since the table's last failure."""
+    """Whether an operator has requested a retry since the table's last failure."""
     try:
         request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
     except FileNotFoundError:
@@ -80,24 +80,24 @@ class HeldTables:
         return table
 
     def release(self, name: str) -> None:
-        """Release a held table, which has all epochs again."""
+        """Release a held table that has caught up."""
         others = {other: table for other, table in self.by_name.items() if other != name}
         self._file.note(held=others)
         self._on_change(name, None)
 
     def advance(self, name: str, begin: Offsets) -> None:
-        """Note that a held table lacks nothing before some offsets."""
+        """Record that a held table has everything before these offsets."""
         table = replace(self.by_name[name], begin=begin)
         self._file.note(held={**self.by_name, name: table})
 
     def make_all_due(self) -> None:
-        """Let all held tables be tried, because the cause may have been fixed before a start."""
+        """Make all held tables due, because the cause may have been fixed before the start."""
         now = self._now_ms()
         due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
         self._file.note(held=due)
 
     def due(self) -> Mapping[str, HeldTable]:
-        """The held tables whose next try is due."""
+        """The held tables whose next retry is due."""
         now, folder = self._now_ms(), self._file.folder
         return {
             name: table

@@ -1,5 +1,4 @@
-"""Reads and writes what a job remembers in its checkpoint, beside Spark's files:
-``job_state.json``.
+"""Reads and writes the job's state, ``job_state.json`` in its checkpoint, beside Spark's files.
 
 It is one versioned document, which only the job writes. `status`, `check`, `doctor`, replays and
 the page read it with this module. A request to resume a table comes from another process, so it is
@@ -35,11 +34,11 @@ _PLAIN = ("table", "table_identity", "share", "decoder", "topic_ids")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWarning:
-    """A warning: where the job deviates from what a user expects, and the remedy.
+    """A warning that the job deviates from a user's expectation, with the remedy.
 
     Attributes:
         table: ``DATABASE.TABLE``; empty: it concerns the whole job.
-        what: names the columns.
+        what: describes the deviation, with the columns.
         is_lasting: whether it survives a restart; otherwise each start finds it again.
     """
 
@@ -55,7 +54,8 @@ class JobWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """What a job remembers in its checkpoint, beside its log, borders and the plan of a first load.
+    """The state of a job in its checkpoint, besides its log, its borders and the plan of a first
+    load.
 
     Attributes:
         table: the table's folder, or that of a database's tables; empty: no job has begun.
@@ -63,14 +63,14 @@ class JobState:
         share: the job's share of a database's tables, such as ``3/8``; empty: it has all.
         decoder: what decodes messages since the newest start; empty: the format leaves no choice.
         topic_ids: Kafka's id of each topic that was ever read.
-        epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
-            of one table has every epoch as a snapshot, and does not note it here.
+        epoch: the newest epoch that all tables except held ones have; -1 before the first. In a job
+            of one table every epoch is a snapshot, so the job does not record it here.
         newest: table → the newest epoch that brought it changes.
-        held: the tables that wait.
+        held: the held tables.
         source_tables: table → the source tables whose rows it has.
         origins: source table → the name of its table.
-        refused: source table that the job does not store → why.
-        renames: what the source's statements have renamed.
+        refused: source table that the job does not store → the reason.
+        renames: the renames by statements of the source.
         warnings: warnings of the newest start, and the lasting ones.
     """
 
@@ -94,7 +94,7 @@ class JobState:
 
 
 def read_state(folder: Folder) -> JobState | None:
-    """The state in a checkpoint; None: no job has used it.
+    """The state in a checkpoint, or None if no job has used the checkpoint.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
@@ -136,7 +136,7 @@ class JobStateFile:
         self.save()
 
     def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
-        """Persist which source tables each table, by its name, is about to get rows from."""
+        """Persist the source tables from which each table, by its name, is about to get rows."""
         merged = {
             name: with_seen(self.state.source_tables_of(name), tables)
             for name, tables in seen.items()
@@ -145,12 +145,12 @@ class JobStateFile:
         self.update(source_tables={**self.state.source_tables, **merged})
 
     def begin(self, decoder: str = "") -> None:
-        """Begin a job: note its decoder, and forget the warnings that each start finds anew."""
+        """Begin a job: record its decoder, and drop the warnings that each start issues again."""
         lasting = tuple(known for known in self.state.warnings if known.is_lasting)
         self.update(warnings=lasting, decoder=decoder)
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
-        """Log warnings, and remember them for `status`, `check` and the page."""
+        """Log warnings, and store them for `status`, `check` and the page."""
         for warning in warnings:
             _LOG.warning("%s", warning)
             known = self.state.warnings
@@ -158,7 +158,7 @@ class JobStateFile:
                 self.update(warnings=(*known, warning))
 
     def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of an origin's last call: such warnings end with their cause."""
+        """Replace the warnings of an origin's previous call, because they end with their cause."""
         before = self._passing.get(origin, ())
         ended = [known for known in before if known not in warnings]
         self.update(
@@ -232,7 +232,9 @@ def _document(state: JobState) -> dict[str, Any]:
 
 
 def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
-    """A document for each source table, in order; a job of many writes them with each epoch."""
+    """A document for each source table, in order; a job of many tables writes them with each
+    epoch.
+    """
     return [{**at.document(), name: text} for at, text in sorted(texts.items())]
 
 

@@ -1,4 +1,4 @@
-"""The parts of a first load, as the checkpoint remembers them in ``first_load.json``.
+"""The parts of a first load, which the checkpoint records in ``first_load.json``.
 
 The parts of epoch N are fixed before its rows are read. So a repeated epoch reads the same keys,
 and a table that has it already skips it. The next epoch of the job is the load's progress.
@@ -24,14 +24,14 @@ _TABLES_A_TASK = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPart:
-    """Rows of a source table whose keys lie in a range.
+    """The rows of a source table whose keys are in a range.
 
     Attributes:
-        name: the name in the job of the table that gets them.
+        name: the job's name of the table that gets the rows.
         table: its path.
         relation: the source table, for people.
-        after: the rows' keys are greater; None: the part begins with the first row.
-        until: the greatest key; None: the part ends with the last row.
+        after: the key before the part, or None if the part begins with the first row.
+        until: the greatest key, or None if the part ends with the last row.
     """
 
     name: str
@@ -48,8 +48,8 @@ class LoadPlan:
     Attributes:
         source: the database, for people.
         log_position: the position of the database's log before the first row is read.
-        begun_ms: when that was, since 1970 in UTC.
-        offsets: where the topics ended then; the job reads them from there.
+        begun_ms: the time of that position, since 1970 in UTC.
+        offsets: the ends of the topics at that time, where the job begins to read them.
         epochs: the parts of the job's first epochs.
     """
 
@@ -60,7 +60,7 @@ class LoadPlan:
     epochs: Sequence[Sequence[LoadPart]]
 
     def parts_of(self, epoch: int) -> Sequence[LoadPart]:
-        """The parts of an epoch; none if the epoch is of the topics."""
+        """The parts of an epoch, empty if the epoch reads the topics."""
         return self.epochs[epoch] if 0 <= epoch < len(self.epochs) else ()
 
     def parts_from(self, epoch: int) -> Sequence[LoadPart]:
@@ -68,17 +68,18 @@ class LoadPlan:
         return [part for parts in self.epochs[max(0, epoch) :] for part in parts]
 
     def progress(self, epoch: int) -> str:
-        """Describe an epoch of the load for people; all begin with these words."""
+        """Describe an epoch of the load for people."""
         relations = ", ".join(dict.fromkeys(part.relation for part in self.parts_of(epoch)))
         return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
 
 
 def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[LoadPart]]:
-    """Deal parts to epochs, in their order.
+    """Distribute parts over epochs, in their order.
 
     Args:
         tables: the parts of each table.
-        tasks: tasks that read at once: each gets a part of a large table, or some small tables.
+        tasks: number of concurrent tasks; each gets a part of a large table, or several small
+            tables.
     """
     epochs: list[list[LoadPart]] = []
     free = 0
@@ -94,7 +95,7 @@ def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[Loa
 
 
 def read_load(folder: Folder) -> LoadPlan | None:
-    """The first load in a checkpoint; None: the job has none.
+    """The first load in a checkpoint, or None.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
@@ -123,7 +124,7 @@ def read_load(folder: Folder) -> LoadPlan | None:
 
 
 def write_load(folder: Folder, load: LoadPlan) -> None:
-    """Remember a first load, before its first row is read."""
+    """Record a first load before its first row is read."""
     document = {
         "version": _VERSION,
         "source": load.source,

@@ -1,6 +1,6 @@
-"""The source tables whose rows a table has taken, topic by topic: pure.
+"""The source tables whose rows a table has, by topic. Pure.
 
-A job remembers them in `job_state`. `ingest.source_table_check` and `ingest.truncation` decide by
+`job_state` stores them. `ingest.source_table_check` and `ingest.truncation` base their decisions on
 them.
 """
 
@@ -15,7 +15,7 @@ SourcesMet = Mapping[str, Collection[str]]
 def with_seen(
     met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
-    """The source tables that a table has met, together with those of another epoch."""
+    """The known source tables of a table, joined with those of another epoch."""
     topics = {topic: set(names) for topic, names in met.items()}
     for topic, name in seen:
         topics.setdefault(topic, set()).add(name)

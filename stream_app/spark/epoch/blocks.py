@@ -1,14 +1,16 @@
-"""Defines blocks, which decoding tasks send through the shuffle, and their writing tasks.
+"""Defines the blocks that decoding tasks send through the shuffle, and chooses their writing tasks.
 
-A block is the record-batch message of a bucket's rows, without its schema, which both sides know.
-It travels as one binary cell: a few large rows in the shuffle instead of millions of small ones.
+A block is an Arrow record batch of a bucket's rows, without the schema, which both sides know. In
+the shuffle it is one binary cell, so the shuffle has a few large rows instead of millions of small
+ones.
 
-Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo tasks. Buckets of
-one partition are dealt out in turn; partitions begin at different tasks, and so do tables. When any
-writer may add to a bucket, a Kafka partition replaces the bucket in the formula. Then one task
+Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo tasks. So the
+buckets of a partition go to successive tasks; partitions and tables begin at different tasks. When
+any writer may add to a bucket, a Kafka partition replaces the bucket in the formula. Then one task
 writes the rows of each Kafka partition, in its order.
 
-Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are our own way.
+Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are stream_app's
+own design.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ _BLOCK_TYPES = (
 
 
 class BlockKind(IntEnum):
-    """The content of a block."""
+    """What a block contains."""
 
     CHANGES = 0
     BAD_RECORDS = 1
@@ -146,7 +148,7 @@ def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBa
 
 
 def task_addresses(tasks: int) -> list[int]:
-    """An integer for each task that Spark's hash partitioning sends to this task.
+    """For each task, an integer that Spark's hash partitioning sends to this task.
 
     Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
     uses the same hash for buckets.

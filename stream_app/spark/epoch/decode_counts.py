@@ -1,7 +1,7 @@
 """Carries the counts of decoding tasks to the driver.
 
-Counts travel as blocks beside the changes. So a repeated task counts once, which Spark's
-accumulators do not promise.
+Counts are sent as blocks beside the changes. So a repeated task counts once, which Spark's
+accumulators do not guarantee.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PartitionEnd:
 
 @dataclass(frozen=True, slots=True)
 class RecordSighting:
-    """Number of records with a drift or a violation, and the place of the first."""
+    """The number of records with a drift or a violation, and the place of the first record."""
 
     records: int
     topic: str
@@ -55,13 +55,13 @@ class RecordSighting:
     offset: int
 
     def plus(self, other: RecordSighting) -> RecordSighting:
-        """Return the sum of both."""
+        """Add another sighting."""
         first = min(self.place, other.place)
         return RecordSighting(self.records + other.records, *first)
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Topic, partition and offset."""
+        """Topic, partition and offset as text."""
         return self.topic, self.partition, self.offset
 
 
@@ -78,7 +78,7 @@ class DecodeCounts:
         drift: unknown and missing columns; see `cdc.column_drift`.
         violations: broken expectations; see `cdc.steps.expectations`.
         description: facts in the messages about the source's table that our table lacks.
-        tables: source tables by name; records without a name have the empty one.
+        tables: source tables by name; records without a name count under the empty name.
         records: topic and name of a source table → its records; for a job of one table.
         others: records of source tables that such a job rejects as bad.
         refusal: see `DecodedBatch`.
@@ -108,7 +108,7 @@ class DecodeCounts:
     restored: bool = False
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
-        """The sum of both."""
+        """Add the counts of another task."""
         ends = dict(self.ends)
         for where, end in other.ends.items():
             if where not in ends or end.offset > ends[where].offset:
@@ -150,12 +150,12 @@ class DecodeCounts:
 
     @property
     def newest_ms(self) -> int | None:
-        """The newest message's time as Kafka stores it; None: no message has a time."""
+        """The newest message time in Kafka, or None if no message has a time."""
         times = (end.timestamp_ms for end in self.ends.values())
         return max((time for time in times if time is not None), default=None)
 
     def to_bytes(self) -> bytes:
-        """Encodes the counts for `counts_of`."""
+        """Encode the counts for `counts_of`."""
         return pickle.dumps(self)
 
 
@@ -193,7 +193,7 @@ def counts_of_batch(
     decoded: DecodedBatch,
     sources: Sequence[str] = (),
 ) -> DecodeCounts:
-    """The counts of some messages of one Kafka partition and of their decoding.
+    """Count messages of one Kafka partition, and the results of their decoding.
 
     Args:
         sources: source tables of the messages, for formats that do not name them.

@@ -1,11 +1,12 @@
-"""Runs small epochs in the driver's own process, by the same task bodies; others in Spark's tasks.
+"""Runs small epochs in the driver's process with the same task code, and other epochs in Spark's
+tasks.
 
-Two Spark jobs cost many times what a few messages cost. So an epoch of few messages is read,
+Two Spark jobs cost many times more than a few messages. So an epoch of few messages is read,
 decoded and written here (docs/adr/0036-small-epochs-in-the-driver.md). Plans are pickled as for a
-task, so both ways do the same with the same values.
+task, so both ways work with the same values.
 
-Whatever goes wrong here is repeated by Spark's tasks. They have retries, wait for brokers as long
-as it takes, and a stop can cancel them.
+If an epoch fails here, Spark's tasks repeat it. They have retries, wait for brokers without a
+limit, and can be cancelled by a stop.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _AHEAD = 16
 
 
 class _NotSmallError(Exception):
-    """An epoch of few messages has much to do; Spark's tasks read it again."""
+    """An epoch of few messages turned out to be expensive; Spark's tasks read it again."""
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class DriverEpochs:
 
     Attributes:
         of_spark: runs the epochs that are not small.
-        most_messages: of an epoch that runs here; 0: none does.
+        most_messages: the most messages of an epoch that runs here; 0 if none does.
     """
 
     of_spark: RangeEpochs
@@ -109,7 +110,8 @@ class DriverEpochs:
     def _is_small(self, messages: Sequence[OffsetRange], plan: EpochPlan) -> bool:
         """Whether an epoch runs here.
 
-        The index of keys of any partition lies on the executors' disks, so its tables do not.
+        Tables with an index over all partitions cannot, because the index is on the executors'
+        disks.
         """
         most = self.most_messages
         if plan.shape.holds_tables:
@@ -119,9 +121,12 @@ class DriverEpochs:
     def _routed_here(
         self, messages: Sequence[OffsetRange], plan: EpochPlan
     ) -> tuple[int, list[TaskBlock]]:
-        """The number of messages, and their blocks in the order in which a task gets them."""
+        """Route messages here; returns their number, and the blocks in the order in which a task
+        gets them.
+        """
         counts: list[int] = []
-        # Formats learn from messages, and the reader belongs to one thread at a time.
+        # Formats change as they learn from messages, and only one thread at a time may use the
+        # reader.
         with self._reading, closing(self._read(messages, counts)) as batches:
             routed = route_in_task(batches, _as_in_task(plan))
             blocks = sorted(routed, key=lambda block: block.place)

@@ -1,6 +1,6 @@
-"""The plan by which the tasks of one epoch decode and write each table.
+"""Describes how the tasks of one epoch decode and write each table.
 
-`ingest.epoch_rounds` makes it whenever it decodes an epoch, from the tables' current schemas.
+`ingest.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class TablePlan:
         table: the table with the schema of this epoch's rows.
         message_format: the pipeline that makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
-        first_offsets: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so
-            the messages before it are left out.
-        basis: the index of keys on which the rows rest, in tables that have one.
-        packs: the bytes of `packed`, once they are made; plans that come of this one share them.
+        first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
+            Earlier messages are skipped.
+        basis: the key index by which the rows were routed, in tables that have one.
+        packs: the cached bytes of `packed`, which plans derived from this one share.
     """
 
     table: FileStoreTable
@@ -81,9 +81,10 @@ class TablePlan:
         return plan.counting_from(routed.first_offsets)
 
     def packed(self) -> bytes:
-        """The table and its format as bytes; they are made once for all epochs with both.
+        """The table and its format as bytes, which are made once for all epochs with the same table
+        and format.
 
-        The file system is pickled apart, because its access keys change.
+        The file system is pickled separately, because its access keys change.
         """
         if not self.packs:
             table = replace(self.table, file_io=cast(Any, None))
@@ -91,7 +92,7 @@ class TablePlan:
         return self.packs[0]
 
     def assigner(self) -> BucketAssigner:
-        """Finds the bucket of each row."""
+        """The assigner that finds the bucket of each row."""
         return bucket_assigner(self.table, self.basis)
 
 
@@ -183,7 +184,7 @@ class _PackedPlans(Mapping[int, TablePlan]):
 
 
 class MessagePart(NamedTuple):
-    """Messages of one table, in the order of offsets.
+    """The messages of one table, ordered by offset.
 
     Attributes:
         table: its index.
@@ -201,11 +202,11 @@ class MessageSplitter(Protocol):
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """The messages of each table.
 
-        Some messages of a table that the job should have, and does not have yet, get the index
-        `blocks.NEWCOMERS_INDEX`; a few of each suffice. Messages that cannot be assigned to a table
-        get the index `blocks.UNREADABLE_INDEX`, in columns of `BAD_RECORD_SCHEMA`. Messages that
-        may carry statements of the source get the index `blocks.STATEMENTS_INDEX`. Other messages
-        that mean no row, and those of tables that the job does not take, are left out.
+        A few messages of each table that the job must still create get the index
+        `blocks.NEWCOMERS_INDEX`. Messages that cannot be assigned to a table get the index
+        `blocks.UNREADABLE_INDEX`, in columns of `BAD_RECORD_SCHEMA`. Messages that may carry
+        statements of the source get the index `blocks.STATEMENTS_INDEX`. Other messages without a
+        row, and messages of tables that the job does not replicate, are dropped.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
@@ -228,10 +229,10 @@ class EpochShape:
 
     Attributes:
         tasks: number of tasks that write.
-        sort_messages: before decoding, one task sorts the messages of each Kafka partition by
-            offset. For sources whose tasks do not read ranges of offsets.
-        holds_tables: whether a table that fails in a task is held; else the task fails.
-        block_bytes: Arrow bytes of rows that a task gathers at most; a single batch from Spark may
+        sort_messages: whether one task sorts the messages of each Kafka partition by offset before
+            it decodes them. It is for sources whose tasks do not read ranges of offsets.
+        holds_tables: whether a table that fails in a task is held; otherwise the task fails.
+        block_bytes: the most Arrow bytes of rows that a task gathers; a single batch from Spark may
             be larger.
     """
 
@@ -250,8 +251,8 @@ class EpochShape:
 class EpochPlan:
     """The tables of one epoch, for its tasks; can be pickled.
 
-    Pickling stays small and quick with thousands of tables. They are packed and compressed once for
-    all epochs, and a task unpacks only the tables of its messages.
+    Pickling stays small and quick with thousands of tables, because they are packed and compressed
+    once for all epochs. A task unpacks only the tables of its messages.
 
     Attributes:
         tables: by the index that blocks carry; the messages of other tables are skipped.
@@ -269,7 +270,7 @@ class EpochPlan:
         return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
 
     def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
-        """The plan by which blocks of some tables are written; nothing is left to be split."""
+        """The plan for writing the blocks of some tables, without a splitter."""
         return EpochPlan(tables=tables, shape=self.shape.with_splitter(AllToOneTable()))
 
     @property

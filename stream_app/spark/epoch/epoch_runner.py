@@ -1,7 +1,7 @@
-"""The port that runs an epoch's tasks, and their output.
+"""The port that runs an epoch's tasks and returns their output.
 
-Implemented by `range_epochs` and `frame_epochs` (Spark jobs), `driver_epochs` (small epochs, in the
-driver) and `load_epochs` (a first load's, then those of another runner).
+`range_epochs` and `frame_epochs` implement it with Spark jobs. `driver_epochs` runs small epochs in
+the driver, and `load_epochs` runs those of a first load.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TableOutput:
     """The tasks' output for one table.
 
     Attributes:
-        changes: one for each bucket and task; no snapshot names their files yet.
+        changes: a change for each bucket and task, whose files are not yet in a snapshot.
         bad: batches of `BAD_RECORD_SCHEMA`.
         failure: a task's error in this table's part, if tables are held.
         in_driver: whether the driver itself did the work of the tasks.
@@ -48,7 +48,7 @@ class TableOutput:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the epoch has nothing for the table."""
+        """Whether the epoch has no output for the table."""
         has_any = self.changes or self.bad or self.counts.truncated
         return not has_any and self.failure is None
 
@@ -62,7 +62,8 @@ class EpochOutput:
     """The tasks' output.
 
     Attributes:
-        tables: by the index that the plan has; those for which the epoch has nothing are missing.
+        tables: outputs by the table's index in the plan, without tables for which the epoch has
+            nothing.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
         unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
@@ -94,7 +95,7 @@ class RoutedEpoch:
     Attributes:
         messages: number of messages read, if the runner knows.
         write: writes the blocks.
-        tables: indexes of those that have blocks; None: the runner does not know.
+        tables: indexes of the tables that have blocks; None if the runner does not know.
     """
 
     messages: int
@@ -118,7 +119,7 @@ class EpochRunner(Protocol[Messages]):
         ...
 
     def between(self, begin: Offsets, end: Offsets) -> Messages:
-        """The messages from `begin` on, up to and without `end`.
+        """The messages from `begin` (inclusive) to `end` (exclusive).
 
         A partition that `begin` lacks is read from its first message.
         """

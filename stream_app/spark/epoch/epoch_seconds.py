@@ -1,7 +1,7 @@
-"""Splits an epoch's duration into parts: pure.
+"""Splits an epoch's duration into parts. Pure.
 
 A task before the shuffle measures itself. The driver measures back-pressure, the Spark jobs and the
-commits. `epoch_seconds` puts both together, so that the parts of an epoch add up to its duration.
+commits. `epoch_seconds` combines both, so that the parts of an epoch add up to its duration.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class TaskSeconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSeconds:
-    """Seconds of an epoch, in the order in which they pass; all but `commit_s` cover all tables.
+    """The seconds of each part of an epoch, in order; all parts except `commit_s` cover all tables.
 
     Attributes:
         wait_s: back-pressure before the epoch's rows are written.
-        read_s, decode_s: those of the longest task, for which the others wait.
+        read_s, decode_s: the seconds of the longest task, for which the others wait.
         route_s: the rest of the tasks before the shuffle: buckets, blocks, and Spark's own work.
-        write_s: the tasks behind the shuffle.
+        write_s: the tasks after the shuffle.
     """
 
     wait_s: float = 0.0

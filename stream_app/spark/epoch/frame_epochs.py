@@ -1,6 +1,6 @@
 """Runs an epoch of a DataFrame as a Spark job: decode and route, one shuffle for all tables, write.
 
-Everything specific to Spark is here; `route_task` and `write_task` are the bodies of the tasks.
+Only this module uses Spark; `route_task` and `write_task` contain the code of the tasks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FrameEpochs:
         write_blocks(route_blocks(messages, plan), plan).collect()
 
     def close(self) -> None:
-        """Does nothing, because Spark has the connections."""
+        """Do nothing, because Spark owns the connections."""
 
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:

@@ -32,8 +32,8 @@ class OriginSplitter:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
         place_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the reason
             if no table takes the messages, and None if the job ignores them.
-        takes_unreadable: whether messages that name no table are passed on; else the job ignores
-            them, because another job has them.
+        takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
+            them, because another job stores them.
         passes_statements: whether messages that may carry statements of the source are passed on.
     """
 
@@ -75,7 +75,7 @@ class OriginSplitter:
 def _parts(
     messages: pa.RecordBatch, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The messages of each table, in their order; neighbours are not copied."""
+    """The messages of each table, in their order; consecutive messages are not copied."""
     order = np.argsort(of_message, kind="stable")
     order = order[of_message[order] >= 0]
     for rows in np.split(order, np.flatnonzero(np.diff(of_message[order])) + 1):
@@ -90,7 +90,7 @@ def _parts(
 def _samples(
     origins: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Positions of some messages of each new table, in order."""
+    """The positions of a few messages of each new table, in order."""
     new = np.flatnonzero(of_message == NEWCOMERS_INDEX)
     codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"

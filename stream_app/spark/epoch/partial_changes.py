@@ -1,7 +1,7 @@
 """Carries changes that omit values from decoding tasks to writing tasks.
 
-A change that omits values carries its message. When the writing task has no older value, the record
-is bad, as if the decoder had refused it.
+A change that omits values includes its message. If the writing task finds no older value, the
+record becomes a bad record, as if the decoder had refused it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_incomplete(rows: pa.RecordBatch) -> bool:
 
 
 def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of changes; each row that omits values has its message beside it.
+    """The rows of changes, with the message of each row that omits values.
 
     Args:
         messages: the messages from which the changes were decoded.

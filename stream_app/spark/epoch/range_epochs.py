@@ -1,4 +1,6 @@
-"""Runs an epoch of Kafka's offset ranges by `share_epochs`: a task reads a share of the ranges."""
+"""Runs an epoch of Kafka's offset ranges with `share_epochs`, in which each task reads a share of
+the ranges.
+"""
 
 from __future__ import annotations
 

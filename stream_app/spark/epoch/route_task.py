@@ -1,13 +1,14 @@
 """Stage 1 of an epoch: a task decodes messages, and makes a block for each bucket.
 
-A task gathers its input, up to a bound, until blocks are large enough. Otherwise thousands of
-buckets would give blocks of ten rows.
+A task gathers its input up to a limit, so that blocks become large enough. Otherwise thousands of
+buckets would produce blocks of ten rows.
 
 Order: a task reads one range of offsets of a Kafka partition, or whole partitions. So a block has
 changes of one Kafka partition in the order of its offsets. No other block of its table has offsets
 between them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first offset). So
-changes of one key keep the order of their Kafka partition, for any split into tasks. A repeated
-task cuts its blocks elsewhere, and gives each writing task the same rows in the same order.
+the changes of one key keep the order of their Kafka partition, however the work is split into
+tasks. A repeated task may cut its blocks elsewhere, but sends each writing task the same rows in
+the same order.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def route_in_task(
 
 @dataclass(slots=True)
 class _Gathered:
-    """Changes of one Kafka partition for one table, waiting to be cut."""
+    """The gathered changes of one Kafka partition for one table."""
 
     first_offset: int
     last_offset: int
@@ -138,7 +139,7 @@ class _Router:
         return messages.slice(before)
 
     def newcomers(self, where: KafkaPartition, messages: pa.RecordBatch) -> Iterator[Block]:
-        """Pass on some messages of tables that the job must still create."""
+        """Pass on a few messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, where, messages)
@@ -202,7 +203,7 @@ class _Router:
         for table, where in list(self._gathered):
             gathered = self._gathered.pop((table, where), None)
             if gathered is None:
-                continue  # its table has failed since
+                continue  # the table has failed in the meantime
             try:
                 for block in self._blocks(table, where, gathered):
                     blocks += 1
@@ -247,7 +248,7 @@ def _block_of(
 
 
 def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
-    """Splits the batch into parts of one Kafka partition each."""
+    """Split the batch into parts of one Kafka partition each."""
     if not batch.num_rows:
         return
     batch = pa.RecordBatch.from_arrays(

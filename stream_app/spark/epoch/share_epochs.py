@@ -1,15 +1,16 @@
-"""Runs an epoch as a Spark job without SQL: tasks read shares of a source, decode, shuffle, write.
+"""Runs an epoch as Spark jobs without SQL, whose tasks read shares of a source, decode, shuffle and
+write.
 
-Spark schedules, shuffles and repeats tasks. A block travels as a pair of its place and its bytes,
-and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so they can
-run while the epoch before is written and committed.
+Spark schedules, shuffles and repeats tasks. A block is a pair of its place and its bytes, for which
+Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while the
+previous epoch is written and committed.
 
-That job ends behind the shuffle, at a partition that no block belongs to. Each reading task puts
-its count of messages there, and which tables have blocks. A second job on the other partitions
-finds the shuffle done.
+This job ends at a partition after the shuffle that contains no block. Each reading task sends it
+the number of its messages, and the tables that have blocks. A second job computes the other
+partitions, and reuses the finished shuffle.
 
-In this way `range_epochs` reads ranges of Kafka's offsets, and `spark.load.load_epochs` rows of a
-database.
+`range_epochs` uses it to read ranges of Kafka's offsets, and `spark.load.load_epochs` to read rows
+of a database.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ counts of messages, each with the tables that have blocks."""
 
 @dataclass(frozen=True, slots=True)
 class ShareEpochs(Generic[Share]):
-    """Runs epochs whose messages are read in shares, each by a task.
+    """Runs epochs whose messages are read in shares, one by each task.
 
     Attributes:
         read: reads shares in a task, as batches of `MESSAGE_SCHEMA`; can be pickled.
@@ -70,7 +71,7 @@ class ShareEpochs(Generic[Share]):
         self._written(routed, plan)
 
     def _routed(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
-        """The blocks of the shares, read by tasks and shuffled to the writing tasks.
+        """Read the shares in tasks, and shuffle their blocks to the writing tasks.
 
         The last partition, which belongs to no writing task, receives the counts and the tables.
         """
@@ -87,12 +88,14 @@ class ShareEpochs(Generic[Share]):
         return routed.partitionBy(tasks + 1, _task)
 
     def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
-        """Run the tasks before the shuffle; return how many messages they read, of which tables."""
+        """Run the tasks before the shuffle; returns the number of messages, and the tables with
+        blocks.
+        """
         counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
         return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
 
     def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
-        """Write each task's blocks in their order."""
+        """Write each task's blocks in order."""
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_in_task(map(_task_block, pairs), plan)

@@ -1,7 +1,8 @@
 """Runs an epoch without messages while the stream asks for its first offsets.
 
 A session's first tasks start the Python workers, load Spark's classes and compile the plan's code.
-That takes seconds, in which the source is idle too. The runner defines such an epoch.
+That takes seconds, in which the stream waits for its first offsets anyway. The runner defines the
+empty epoch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _JOIN_SECONDS = 10
 
 @contextmanager
 def warming_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> Iterator[None]:
-    """Warm up while the block runs; when the block ends, the rest of the warm-up is cancelled."""
+    """Warm up while the block runs, and cancel the rest of the warm-up when the block ends."""
     thread = Thread(target=_warm_up, args=(spark, epoch_of_nothing), name="warm-up", daemon=True)
     thread.start()
     try:

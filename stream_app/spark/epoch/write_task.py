@@ -1,8 +1,8 @@
 """Stage 2 of an epoch: a task writes blocks to files, one bucket after another.
 
 Blocks arrive in the order (table, partition, bucket, source position). So one writer is open at a
-time, and its buffer bounds the task's memory. The changes of buckets return to the driver as bytes;
-bad records and counts pass through.
+time, and its buffer bounds the task's memory. The task returns the buckets' changes to the driver
+as bytes, and passes on bad records and counts.
 
 Source: Paimon `flink/sink/StoreSinkWriteImpl.java`.
 """
@@ -56,8 +56,8 @@ class TaskBlock(NamedTuple):
 def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
-    When the task fails, it deletes its files in all tables. Where plans hold tables, a failing
-    table loses only its own files, and the others are written.
+    If the task fails, it deletes its files in all tables. If the job holds failing tables, the task
+    deletes only the failing table's files, and writes the others.
     """
     writes: list[_TableWriting] = []
     with ExitStack() as stack:
@@ -129,7 +129,7 @@ class _TableWriting:
                 yield from self._failed(error)
 
     def finish(self) -> Iterator[TaskResult]:
-        """Return the changes of the buckets, whose files are durable."""
+        """Return the changes of the buckets, once their files are durable."""
         if self._write is None:
             return
         try:
@@ -170,7 +170,7 @@ class _TableWriting:
         if not self._holds_tables:
             raise error
         self._write = None
-        with contextlib.suppress(Exception):  # a file that cannot be deleted is an orphan
+        with contextlib.suppress(Exception):  # a file that cannot be deleted becomes an orphan
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
         yield self._index, int(BlockKind.FAILURE), failure_bytes(error)

@@ -1,4 +1,6 @@
-"""Warns of records that break an expectation, or raises, before their epoch is committed."""
+"""Warns of records that violate an expectation, or raises an error, before their epoch is
+committed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tries the held tables of a job again, and brings them up to the newest epoch.
+"""Retries the held tables of a job, and brings them up to the newest epoch.
 
 `epoch_committer` calls it under its lock, between two epochs.
 """
@@ -21,7 +21,7 @@ _OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 
 def _key_of(offsets: Offsets) -> _OffsetsKey:
-    """The same for equal offsets."""
+    """A key that is equal for equal offsets."""
     return tuple((topic, tuple(sorted(offsets[topic].items()))) for topic in sorted(offsets))
 
 
@@ -33,7 +33,7 @@ class _Resuming(NamedTuple):
 
 
 class CatchUp(Generic[Messages]):
-    """Tries held tables again."""
+    """Retries held tables."""
 
     def __init__(self, rounds: EpochRounds[Messages]) -> None:
         self._rounds = rounds
@@ -70,7 +70,7 @@ class CatchUp(Generic[Messages]):
             tables.state_file.save()
 
     def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
-        """Create a table that could not be created before; then it is held like others.
+        """Create a table that could not be created earlier; from then on it is held like others.
 
         Args:
             releases: whether no epoch that leaves out the table's messages has been decoded yet.
@@ -82,7 +82,8 @@ class CatchUp(Generic[Messages]):
             messages = self._rounds.runner.between(waiting.begin, end)
             source = SourceEpoch(tables.newest_begun, messages, source_end)
             if not self._rounds.create_table(name, source):
-                # The table lacks nothing any more, for instance because the topic has dropped it.
+                # The table lacks no message any more, for instance because the topic has deleted
+                # the messages.
                 tables.held.advance(name, end)
                 if releases:
                     tables.held.release(name)
@@ -110,7 +111,7 @@ class CatchUp(Generic[Messages]):
         return waiting.begin
 
     def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
-        """Read the messages that the tables lack; release the tables that get them."""
+        """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
         complete: Sequence[TableFeed] = ()

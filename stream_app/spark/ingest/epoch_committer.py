@@ -1,14 +1,14 @@
 """The sink of the stream: it commits each epoch to all tables of the job.
 
 The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
-`foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
-next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before the
-commit, the checkpoint has the epoch as done and the table lacks it. The next job reads it again,
-from the offsets in the checkpoint.
+`foreachBatch`. It decodes the epoch, and a thread writes and commits it, so that the next epoch can
+be decoded meanwhile. At most one epoch waits for this thread. If the job ends before the commit,
+the checkpoint records the epoch as done although the table lacks it. The next job reads the epoch
+again, from the offsets in the checkpoint.
 
-One lock makes that thread and the main thread one committer: the latter publishes compactions, does
-upkeep and tries held tables between two epochs. When the job ended between the commits of two
-tables, the epoch is written only for those that lack it.
+A lock ensures that only one thread commits: between two epochs the main thread publishes
+compactions, does upkeep and retries held tables. If the job has ended between the commits of two
+tables, the next job writes the epoch only for tables that lack it.
 
 Held tables resume at their offsets, in an extra epoch, which brings them up to the newest one. Such
 an epoch has the newest epoch's identifier. Tables that resume at the same offsets share one.
@@ -53,11 +53,11 @@ class EpochCommitter(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        rounds: brings an epoch into tables.
-        tables: those of the job, and which of them wait.
-        lock: held by the only committer: for an epoch, or for work between epochs.
-        failure: the error that stopped the stream, with its own text.
-        epoch_at_work: the newest epoch in progress; None: there is none.
+        rounds: writes and commits an epoch, round by round.
+        tables: the job's tables, including held ones.
+        lock: held while an epoch is committed, or during work between epochs.
+        failure: the original error that stopped the stream.
+        epoch_at_work: the newest epoch in progress, or None.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class EpochCommitter(Generic[Messages]):
         rounds: EpochRounds[Messages],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Start; `on_committed` gets each epoch under the lock, when the tables have it."""
+        """Start; `on_committed` is called under the lock with each epoch that the tables have."""
         self.rounds = rounds
         self.tables = rounds.tables
         self.epoch_log = rounds.tables.epoch_log
@@ -83,12 +83,12 @@ class EpochCommitter(Generic[Messages]):
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
-        """Process an epoch: it is decoded, and the one before is committed.
+        """Decode an epoch, while the previous one is committed.
 
-        When the runner does not overlap epochs, commit this one too.
+        If the runner does not overlap epochs, commit this one too.
 
         Returns:
-            The messages read, if the runner knows.
+            The number of messages read, if the runner knows it.
         """
         try:
             self.epoch_at_work = epoch
@@ -109,10 +109,10 @@ class EpochCommitter(Generic[Messages]):
             raise RuntimeError(first_line(self.failure)) from None
 
     def settle(self) -> None:
-        """Wait until the epoch that is decoded is committed.
+        """Wait until the decoded epoch is committed.
 
         Raises:
-            BaseException: the error of the commit, with its own text.
+            BaseException: the original error of the commit.
         """
         pending, self._pending = self._pending, None
         if pending is not None and (error := pending.exception()) is not None:
@@ -134,9 +134,8 @@ class EpochCommitter(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        Tables that are held back are tried again, when their time has come. After an epoch that
-        failed as a whole this does nothing: the job is about to end. The next job finishes that
-        epoch first.
+        It retries held tables that are due. After an epoch that failed as a whole it does nothing,
+        because the job is about to end. The next job finishes that epoch first.
         """
         if not self.lock.acquire(blocking=False):
             return
@@ -195,7 +194,7 @@ class EpochCommitter(Generic[Messages]):
 
     @contextlib.contextmanager
     def _by_itself(self, feed: TableFeed) -> Iterator[None]:
-        """Do a table's work between two epochs; a failure concerns that table alone."""
+        """Do a table's work between two epochs; a failure affects only this table."""
         try:
             yield
         except StoppedError:
@@ -212,7 +211,7 @@ class EpochCommitter(Generic[Messages]):
             self.tables.check_next(epoch)
 
     def _open_tables(self) -> None:
-        """Open the tables once, when the checkpoint has an id."""
+        """Open the tables once, after the checkpoint has got its id."""
         if self._standing is not _Standing.NOT_OPEN or not self.epoch_log.is_begun():
             return
         self._standing = _Standing.ALIKE
@@ -222,7 +221,7 @@ class EpochCommitter(Generic[Messages]):
     def _repeat_lost_epoch(self) -> None:
         """Finish an epoch that the checkpoint records as done although tables lack it.
 
-        An older epoch is missing only where the table or the checkpoint is an older copy.
+        An older epoch is missing only if the table or the checkpoint is an older copy.
         """
         log, lost = self.epoch_log, self.tables.epoch + 1
         if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
@@ -235,7 +234,7 @@ class EpochCommitter(Generic[Messages]):
                 raise self.failure from None
 
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
-        """Decode an epoch, for the tables that seem to lack it."""
+        """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.job.seems_to_lack(epoch)]
         end = self.epoch_log.source_end(epoch)
         if self.epoch_log.goes_back:
@@ -265,7 +264,7 @@ class EpochCommitter(Generic[Messages]):
             raise StoppedError("the job is stopping")
 
     def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
-        """Bring an epoch into the tables that lack it, and held ones up to it."""
+        """Commit an epoch to the tables that lack it, and let due held tables catch up."""
         self._standing = _Standing.AMID_EPOCH
         self.epoch_log.sync(decoded.epoch)
         begin, end = self._offsets(decoded)

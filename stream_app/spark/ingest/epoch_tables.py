@@ -2,8 +2,8 @@
 
 A job of one table ends with the table's error, and waits for its compactions (`StoppingTables`). A
 job of many holds back a table that fails or must wait (`HoldingTables`): the others continue, and
-the held table catches up later. `epoch_committer` calls this under its lock; to decode, it reads
-`feeds` without the lock.
+the held table catches up later. In a first load it cannot (`LoadingTables`). `epoch_committer`
+calls this under its lock; to decode, it reads `feeds` without the lock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import begins_for
@@ -40,7 +40,6 @@ class EpochTables(ABC):
         state_file: the job's state.
         held: the tables that wait.
         newest_begun: the newest epoch that the tables were to take; -1: none.
-        loads: the number of epochs of a first load, which no table can get later.
         commits_at_once: the tables whose commits begin together; None: all.
         snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
@@ -58,7 +57,6 @@ class EpochTables(ABC):
         state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
-        loads: int = 0,
     ) -> None:
         """Start from the job's remembered state.
 
@@ -70,7 +68,6 @@ class EpochTables(ABC):
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
         self.newest_begun = state_file.state.epoch
-        self.loads = loads
         self._begin: Offsets = {}
         self._checked = set[str]()
 
@@ -255,7 +252,6 @@ class HoldingTables(EpochTables):
     """The tables of a job of many: one that fails or must wait is held back.
 
     An epoch without rows for a table makes no snapshot, so the job's state has the newest epochs.
-    While a first load lasts, no table is held: one that fails ends the job.
     """
 
     commits_at_once = None
@@ -284,8 +280,6 @@ class HoldingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if self._is_load:
-            return feed.job.follow_and_wait()
         if feed.job.must_wait():
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
@@ -296,9 +290,7 @@ class HoldingTables(EpochTables):
         self.state_file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """See `EpochTables.fail`; a held table reads topics alone, so in a load it ends the job."""
-        if self._is_load:
-            raise error
+        """See `EpochTables.fail`."""
         if self.hold(feed.name, error).has_failed:
             feed.job.forget()
 
@@ -306,6 +298,33 @@ class HoldingTables(EpochTables):
         newest = self.state_file.state.newest.get(feed.name, -1)
         feed.job.check_epochs(self.newest_begun + 1, newest)
 
+
+class LoadingTables(HoldingTables):
+    """The tables of a job of many whose first epochs are a first load.
+
+    A held table reads topics alone. So no table is held while the load lasts, and one that fails
+    ends the job.
+    """
+
+    def __init__(self, *args: Any, epochs: int, **kwargs: Any) -> None:
+        """Take the arguments of `EpochTables`.
+
+        Args:
+            epochs: the number of epochs of the load.
+        """
+        super().__init__(*args, **kwargs)
+        self._epochs = epochs
+
+    def wait_for_sequence_number(self, feed: TableFeed) -> int:
+        """See `EpochTables.wait_for_sequence_number`."""
+        return feed.job.follow_and_wait() if self._lasts else super().wait_for_sequence_number(feed)
+
+    def fail(self, feed: TableFeed, error: BaseException) -> None:
+        """See `EpochTables.fail`."""
+        if self._lasts:
+            raise error
+        super().fail(feed, error)
+
     @property
-    def _is_load(self) -> bool:
-        return self.loads > 0 and self.newest_begun < self.loads
+    def _lasts(self) -> bool:
+        return self.newest_begun < self._epochs

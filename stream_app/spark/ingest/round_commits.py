@@ -1,8 +1,8 @@
 """Commits one round of an epoch: the files of the tasks become snapshots of the tables.
 
 Each table is committed by itself; `EpochTables.fail` decides what its error means for the job. Rows
-that do not fit their table at the commit are discarded, and the table needs another round. They
-have another schema, other source tables, too small sequence numbers, or precede a TRUNCATE.
+that do not fit their table at the commit are discarded, and the table needs another round. Such
+rows have another schema, other source tables or too small sequence numbers, or precede a TRUNCATE.
 
 Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
@@ -20,6 +21,7 @@ from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.log_facts import logging_about
 from stream_app.model.snapshot import (
+    PACE_PROPERTY,
     SECONDS_PROPERTY,
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
@@ -52,13 +54,17 @@ class TableResult:
     output: TableOutput
     quarantined: Quarantined | None = None
 
+    def discard(self) -> None:
+        """Delete the files, which no snapshot has."""
+        self.feed.job.table.discard(self.output.changes)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceEpoch(Generic[Messages]):
     """An epoch of the source.
 
     Attributes:
-        source_end: where the epoch ends in the source, as JSON.
+        source_end: the offsets at which the epoch ends in the source, as JSON.
     """
 
     epoch: int
@@ -71,7 +77,7 @@ class DecodedEpoch(Generic[Messages]):
     """An epoch whose messages are decoded.
 
     Attributes:
-        source: the epoch as it came.
+        source: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
         routed: its blocks.
         route_s: seconds of reading, decoding and routing.
@@ -95,7 +101,7 @@ class DecodedEpoch(Generic[Messages]):
         return self.source.source_end
 
     def is_idle(self, table: int) -> bool:
-        """Whether a table took part, and the epoch has nothing for it."""
+        """Whether a table took part for which the epoch has nothing."""
         with_blocks = self.routed.tables
         return with_blocks is not None and table not in with_blocks and table in self.plan.tables
 
@@ -106,11 +112,11 @@ class RoundCommits(Generic[Messages]):
 
     Attributes:
         times: seconds of the parts before the commits.
-        reserve: how many sequence numbers the rows leave to other writers.
+        reserve: number of sequence numbers that the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
-        complete: the tables that have the epoch, some without a snapshot, because it has no rows
-            for them.
+        complete: the tables that have the epoch, including tables for which it has no rows and made
+            no snapshot.
     """
 
     decoded: DecodedEpoch[Messages]
@@ -149,7 +155,7 @@ class RoundCommits(Generic[Messages]):
                     result.feed.listener.epoch(outcome)
         finally:
             for result in pending:
-                result.feed.job.table.discard(result.output.changes)
+                result.discard()
         return outdated
 
     def _note_sources(self, results: Sequence[TableResult]) -> None:
@@ -165,7 +171,7 @@ class RoundCommits(Generic[Messages]):
         self.tables.state_file.add_source_tables(seen)
 
     def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
-        """Commit results, `EpochTables.commits_at_once` side by side.
+        """Commit results, `EpochTables.commits_at_once` at the same time.
 
         Args:
             pending: those whose commit has not begun.
@@ -181,27 +187,25 @@ class RoundCommits(Generic[Messages]):
             return self._outcome_of(result)
 
     def _outcome_of(self, result: TableResult) -> _Outcome:
-        job, discarded = result.feed.job, False
+        job = result.feed.job
         try:
-            if result.output.failure is not None:
-                raise result.output.failure
-            if self._follow_source(result):
-                job.table.discard(result.output.changes)
-                return None
-            if self._is_overtaken(result, job.follow_and_wait()):
-                job.table.discard(result.output.changes)
-                return None
-            if result.output.bad:  # counted here: a further round would count them once more
-                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
-            discarded = True  # by the commit, if it fails
+            with ExitStack() as uncommitted:
+                uncommitted.callback(result.discard)
+                if result.output.failure is not None:
+                    raise result.output.failure
+                if self._follow_source(result):
+                    return None
+                if self._is_overtaken(result, job.follow_and_wait()):
+                    return None
+                if result.output.bad:  # counted here: a further round would count them once more
+                    bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                    result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
+                uncommitted.pop_all()  # a commit that fails discards its own files
             report = self._commit(result)
             job.upkeep.after_commit()
         except OutdatedRowsError:
             return None
         except BaseException as error:
-            if not discarded:
-                job.table.discard(result.output.changes)
             return error
         return report
 
@@ -225,9 +229,9 @@ class RoundCommits(Generic[Messages]):
     def _is_overtaken(self, result: TableResult, least: int) -> bool:
         """Whether another writer's commit forces the rows to be written anew.
 
-        So do a rescaled partition and a new index of keys, by which rows would go elsewhere. Rows
-        with values from older rows always are written anew if others have committed: these may have
-        changed those.
+        A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
+        does any commit of another writer if rows have values from older rows, which it may have
+        changed.
 
         Args:
             least: the least sequence number that rows may take.
@@ -242,6 +246,8 @@ class RoundCommits(Generic[Messages]):
         began = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded.source_end, self.times)
+        if pace := feed.pace_text():
+            properties[PACE_PROPERTY] = pace
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "

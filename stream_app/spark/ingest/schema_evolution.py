@@ -1,8 +1,8 @@
 """Evolves schemas: a table gets the columns that rows need before the rows are committed.
 
-The driver has one for each table. It compares an epoch's messages with the newest schema. If that
-lacks something, it commits a new version, and the tasks run again for this table. Rows repeated
-after a crash have the version already.
+The driver has a `SchemaEvolution` for each table. It compares an epoch's messages with the newest
+schema. If a column is missing, it commits a new version, and the tasks run again for this table.
+When rows are repeated after a crash, the version already exists.
 
 Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.
 """
@@ -37,7 +37,7 @@ _RENAMED_BY_HAND = (
 
 
 class AwaitedStatementError(CommitError):
-    """A column is new, and the statement that brought it may be on its way in another topic."""
+    """A column is new, and the statement that added it may still arrive in another topic."""
 
     def __init__(self, where: str, columns: str) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class AwaitedStatementError(CommitError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameRules:
-    """How one table follows renamed columns.
+    """The rules by which one table follows renamed columns.
 
     Attributes:
         name: the table's name within the job.
@@ -79,7 +79,7 @@ class RenameRules:
         )
 
     def has_waited(self) -> bool:
-        """Whether the table was held back for long enough."""
+        """Whether the table has been held back for long enough."""
         held = self.state().held.get(self.name)
         return held is not None and self.now_ms() - held.since_ms >= _WAIT_MS
 
@@ -94,7 +94,7 @@ class SchemaEvolution:
     Attributes:
         name: ``DATABASE.TABLE``.
         full_key: the key of an option of the format in the configuration.
-        renames: make the table follow renamed columns; None: it does not.
+        renames: the rules for renamed columns; None if the table does not follow them.
     """
 
     rules: EvolutionRules
@@ -107,12 +107,12 @@ class SchemaEvolution:
     def follow(
         self, table: FileStoreTable, description: SourceTable | None
     ) -> Sequence[JobWarning]:
-        """Rename columns as the source did; else commit what the messages need.
+        """Rename columns as the source did, or otherwise commit the columns that the messages need.
 
         After a rename the messages are read again, by the new names.
 
         Args:
-            description: of the messages; None: they need nothing.
+            description: the description of the messages; None if they need no new schema.
 
         Raises:
             WrongSourceError: as `apply`, or the table is held back because of a rename.
@@ -155,7 +155,7 @@ class SchemaEvolution:
         """Commit a new version if the messages need one; return warnings about columns.
 
         Raises:
-            WrongSourceError: a column cannot follow its source, and the rules say to stop.
+            WrongSourceError: a column cannot follow its source, and the rules require an error.
         """
         judged = (table.schema.schema_id, description)
         if self._judged == judged:

@@ -1,9 +1,10 @@
-"""Decides which source table a job of one table takes records from, and when it stops instead.
+"""Decides from which source table a job of one table takes records, and when the job must stop.
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
 The first epoch with rows decides: the table with most records becomes the job's own, and the job's
-state records it. A few records of others are bad ones (`cdc.steps.own_table`). Many show that the
-job reads the wrong topics, and stop it. `round_commits` asks before it commits.
+state records it. A few records of other tables become bad records (`cdc.steps.own_table`). Many
+show that the job reads the wrong topics, and stop it. `round_commits` calls this module before it
+commits.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def distinct_tables(by_topic: Known) -> dict[str, str]:
     """The different tables of the source, each with a topic that carries it.
 
     Args:
-        by_topic: for each topic the names in its records; records without a name have the empty
-            one. A topic with such records alone counts as a table.
+        by_topic: the names in the records of each topic; a record without a name has the empty
+            name. A topic with only such records counts as a table.
     """
     tables: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
@@ -57,7 +58,7 @@ class SourceVerdict:
     """Decides which source table's records a job takes.
 
     Attributes:
-        own: the source table whose records are taken; empty: there are none.
+        own: the source table whose records are taken; empty if there is none.
         others: topics and names of which no record is taken.
         is_refused: whether there are too many others.
     """
@@ -163,7 +164,9 @@ class SourceTableCheck:
         return False
 
     def _see_others(self, counts: DecodeCounts, known: Known) -> None:
-        """Stop after epochs with other tables' records alone: the source table was renamed."""
+        """Stop after epochs with only other tables' records, because the source table was
+        renamed.
+        """
         if any(counts.records.values()):
             self._strange.clear()
         elif counts.others:  # a repeated epoch may come here again

@@ -1,6 +1,7 @@
 """The source side of one table of a running job: its message format and its bad records.
 
-`epoch_committer` has one for each table. `Newcomers` makes those that appear in the messages.
+`epoch_committer` has a feed for each table. `Newcomers` creates the feeds of tables that appear in
+the messages.
 """
 
 from __future__ import annotations
@@ -86,9 +87,10 @@ class TableFeed:
         name: the table's name within the job.
         format_of: makes the pipeline for a schema of the table.
         quarantine: the table's bad records.
-        sources: decides which source table's records are taken; None: any.
-        evolution: makes the table follow its source; None: it does not.
-        expectations: judge the records that break an expectation.
+        sources: decides which source table's records are taken; None accepts any.
+        evolution: makes the table follow its source; None if it does not follow.
+        expectations: judges the records that violate an expectation.
+        pace_text: the job's choice of the epochs' length, for their snapshots; empty: none.
     """
 
     name: str
@@ -99,6 +101,7 @@ class TableFeed:
     evolution: SchemaEvolution | None = None
     sources: SourceTableCheck | None = None
     expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
+    pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
@@ -106,8 +109,8 @@ class TableFeed:
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
 
-        The stream's thread and the committer's may ask at once. Whichever makes a format last, rows
-        decoded by another one are decoded anew.
+        The stream's thread and the committer's thread may call this at the same time. Rows decoded
+        by any format but the last one are decoded again.
 
         Args:
             next_sequence_number: see `TablePlan`; None: no task writes by this plan.
@@ -129,7 +132,7 @@ class TableFeed:
         """Whether a plan's rows must be written anew, without those of other source tables.
 
         Raises:
-            WrongSourceError: there are too many of others.
+            WrongSourceError: there are too many records of other tables.
         """
         if self.sources is None:
             return False
@@ -139,7 +142,7 @@ class TableFeed:
         return True
 
     def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
-        """Commit the schema that rows ask for, and take the newest one.
+        """Commit the schema that the rows need, and use the newest schema.
 
         Returns:
             Whether the rows must be decoded anew: by that schema, or by another writer's index of
@@ -195,12 +198,12 @@ class ArrivedTables(NamedTuple):
 
 
 class Newcomers(Protocol):
-    """Makes tables that appear in the messages."""
+    """Creates tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
-        """The tables of messages, created in the warehouse unless they are there.
+        """Create the tables of messages in the warehouse unless they exist; returns them.
 
-        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE_INDEX`.
+        The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.
 
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded

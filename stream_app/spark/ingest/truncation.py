@@ -1,8 +1,7 @@
-"""Decides the first message that counts for a table that its source has emptied: pure.
+"""Decides which message is the first that counts after the source has emptied a table. Pure.
 
-A TRUNCATE deletes all rows of the messages before it. Only the order within one Kafka partition
-determines which those are. So the rows of the table must come from one partition and one source
-table.
+A TRUNCATE deletes the rows of all earlier messages. Only messages of the same Kafka partition have
+an order. So all rows of the table must come from one partition and one source table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads rows of a database as Arrow batches of messages, in a task.
 
-The database writes each row as the text of a message of Debezium's, of its first read (op r). So a
-row passes the very decoder that later changes pass. PostgreSQL copies the texts out in bulk; MySQL
+The database writes each row as the text of one of Debezium's messages for initial reads (op r). So
+the same decoder reads these rows and later changes. PostgreSQL copies the texts out in bulk; MySQL
 and MariaDB stream them.
 """
 
@@ -136,9 +136,9 @@ def _unwritable(part: LoadPart) -> SourceError:
 def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
     """The texts of a query of PostgreSQL.
 
-    A JSON text has neither these control characters nor a line's end, so nothing is quoted.
+    A JSON text contains neither these control characters nor line feeds, so nothing is quoted.
     """
-    # Policies that hide rows become an error: a load without them would pass for whole.
+    # Policies that hide rows become an error, because an incomplete load would look complete.
     settings = (
         "timezone = 'UTC'", "extra_float_digits = 1", "client_encoding = 'UTF8'",
         "row_security = off", "statement_timeout = 0",

@@ -1,10 +1,10 @@
-"""The first epochs of a job are a database's rows; the later ones are the topics'.
+"""Runs a first load: the first epochs read rows of a database, and later epochs read the topics.
 
-Implements `epoch_runner.EpochRunner` in front of the topics' own runner. An epoch's number says
-what it reads, so an epoch that is repeated reads the same part of the database again. Its rows are
-newer then, which is harmless: the topics bring each change since the load began.
+Implements `epoch_runner.EpochRunner` in front of the topics' own runner. An epoch's number
+determines what it reads, so a repeated epoch reads the same part of the database again. Its rows
+may be newer, which is harmless, because the topics have each change since the load began.
 
-The rows are no messages of a topic: no offset and no source table of theirs is noted.
+The rows are not messages of a topic, so the job records neither offsets nor source tables for them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LoadEpochs:
         if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
         places = {one.table.location: index for index, one in plan.tables.items()}
-        # Tables that have the epoch already are in no plan.
+        # Tables that already have the epoch are not in the plan.
         parts = [part for part in self.load.parts_of(epoch) if part.table in places]
         indexes = {part.relation: places[part.table] for part in parts}
         _LOG.info("%s", self.load.progress(epoch))
@@ -115,7 +115,7 @@ class LoadEpochs:
 
 
 def _as_rows(output: TableOutput) -> TableOutput:
-    """The output without facts of topics; a row that does not fit is the table's failure."""
+    """The output without facts about topics; a row that does not fit fails the table."""
     failure = output.failure
     if output.bad and failure is None:
         bad = output.bad_records()

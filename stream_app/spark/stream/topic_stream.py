@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from stream_app.kafka.offset_ranges import OffsetRange, messages_behind, ranges_
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.epoch_pace import FixedPace, Pace
 from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)
@@ -137,15 +139,14 @@ class EpochRules:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
         limit: most messages of an epoch, for `borders`; None: all available ones.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
-        trigger_s: time between the starts of two epochs; None: the stream ends at the newest
-            offsets of its start.
+        drains: whether the stream ends at the newest offsets of its start.
         loads: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
-    trigger_s: float | None = None
+    drains: bool = True
     loads: int = 0
 
 
@@ -157,6 +158,7 @@ class TopicStream:
         give: the sink; gets an epoch's ranges and number, returns the number of its messages.
         failure: the sink's own error, of which `give` raises only the first line.
         borders: ends the epochs; None: the rules' limit does.
+        pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
     """
 
@@ -169,6 +171,7 @@ class TopicStream:
     jobs: SparkJobs
     clock: Clock
     borders: Borders | None = None
+    pace: Pace = field(default_factory=FixedPace)
     patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
@@ -222,31 +225,41 @@ class TopicStream:
     def _cut(self) -> None:
         borders = self.borders or LimitedBorders(self.rules.limit)
         self.writer.begin_query()
-        newest = self.source.offsets_at(OffsetEnd.NEWEST)
+        looked, newest = self._look()
         epoch, begin = self._next(newest)
-        is_idle = True
+        is_idle = is_full = True
         while not self._stopping.is_set():
             if epoch < self.rules.loads:
                 epoch = self._load(epoch, begin, newest)
-                newest = self.source.offsets_at(OffsetEnd.NEWEST)
+                looked, newest = self._look()
                 continue
-            began = self.clock.steady_seconds()
             newest = self._without_loss(begin, newest)
             known = self._with_new(begin, newest)
             end = borders.end(epoch, known, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
+                is_full = False
                 self._report(epoch - 1, 0, end, newest)
             else:
+                self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                self._give(epoch, begin, end, newest)
+                messages = self._give(epoch, begin, end, newest)
+                is_full = end != newest and messages >= (self.rules.limit or math.inf) // 2
                 epoch, begin = epoch + 1, end
-            if self.rules.trigger_s is not None:
-                self._wait(began + self.rules.trigger_s, at_least=IDLE_S if is_idle else 0.0)
-                newest = self.source.offsets_at(OffsetEnd.NEWEST)
+            if not self.rules.drains:
+                until = looked + self.pace.pause(is_full=is_full)
+                self._wait(until, at_least=IDLE_S if is_idle else 0.0)
+                looked, newest = self._look()
             elif is_idle or end == newest:
                 return
+
+    def _look(self) -> tuple[float, Offsets]:
+        """The newest offsets, behind the time of the question, by the steady clock."""
+        looked = self.clock.steady_seconds()
+        newest = self.source.offsets_at(OffsetEnd.NEWEST)
+        self.pace.looked(looked)
+        return looked, newest
 
     def _load(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
         """An epoch of a first load, at whose end the topics are read from the same offsets."""
@@ -267,10 +280,11 @@ class TopicStream:
             self._give(last, self.epoch_log.source_begin(last), end, newest)
         return last + 1, end
 
-    def _give(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> None:
+    def _give(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> int:
         messages = self.give(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
         self._report(epoch, messages, end, newest)
+        return messages
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
         of_each = messages_behind(end, newest)

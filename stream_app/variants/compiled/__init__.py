@@ -1,5 +1,5 @@
-"""Encodes texts of JSON as VARIANTs by machine code; gives the bytes that `json_documents` gives.
+"""Encodes JSON texts as VARIANTs by machine code, with the same bytes as `json_documents`.
 
-Start with `encoded_documents`. Each document is done in three steps, a module each:
-`document_nodes` lists its values, `member_numbers` its names, and `value_bytes` writes it.
+Start with `encoded_documents`. Each document takes three steps: `document_nodes` lists its values,
+`member_numbers` numbers its names, and `value_bytes` writes it.
 """

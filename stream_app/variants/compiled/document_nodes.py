@@ -1,7 +1,8 @@
-"""Step 1: lists the values of a document in the order in which they begin.
+"""Step 1: lists the values of a document in order of their first bytes.
 
-A value is a node: a row of tables. Behind a container stand the nodes inside of it. Every byte is
-read once. A text has a quote and a comma behind its end, at which each loop ends at the latest.
+Each value is a node, which is a row in several tables. A container's node precedes the nodes inside
+it. Every byte is read once. The caller puts a quote and a comma behind each text, so that every
+loop ends there at the latest.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ NO_NAME = -1
 
 
 class NodeTables(NamedTuple):
-    """The addresses of tables of int64, a row for each node, and of what names need.
+    """The addresses of int64 tables with a row for each node, and of memory for names.
 
     Attributes:
         kinds: of the nodes.
-        begins: where the text of a scalar begins, behind its quote.
-        sizes: bytes of a text without its escapes, or of a number; members of a container.
-        nexts: the node behind this one and what is in it.
+        begins: where a scalar's text begins, behind its quote.
+        sizes: bytes of an unescaped text or of a number; the number of a container's members.
+        nexts: the next node that is not inside this one.
         parents: the container; -1: none.
         depths: containers around the node.
-        name_begins, name_sizes: the name of a member; `NO_NAME`: an element, or the whole.
+        name_begins, name_sizes: the name of a member; `NO_NAME` for an element and for the root.
         starts: where the node's bytes begin in the output, set by `value_bytes`.
         scratch: memory for names without their escapes.
-        scratch_end: a table of one: where it is free.
+        scratch_end: a table with one row: where the free part of `scratch` begins.
     """
 
     kinds: int
@@ -71,7 +72,7 @@ class NodeTables(NamedTuple):
 
 @compiled
 def list_nodes(place: int, end: int, nodes: NodeTables) -> int:
-    """The number of nodes of a text, or `DECLINED` if it is no document."""
+    """List the nodes of a text; return their number, or `DECLINED` if it is not a document."""
     count, container = 0, -1
     put_number(nodes.scratch_end, 0, nodes.scratch)
     while place >= 0:
@@ -97,7 +98,7 @@ def list_nodes(place: int, end: int, nodes: NodeTables) -> int:
 
 @compiled
 def _begin(node: int, container: int, nodes: NodeTables) -> None:
-    """Put a node into its container."""
+    """Add a node to its container."""
     put_number(nodes.parents, node, container)
     if container < 0:
         put_number(nodes.depths, node, 0)
@@ -111,10 +112,7 @@ def _begin(node: int, container: int, nodes: NodeTables) -> None:
 
 @compiled
 def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
-    """The place behind a scalar, an empty container, or the bracket of another one.
-
-    The latter has the next node 0, until it ends.
-    """
+    """The place behind a scalar, an empty container, or another container's opening bracket."""
     byte = byte_at(place)
     put_number(nodes.nexts, node, node + 1)
     if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
@@ -138,7 +136,7 @@ def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
 
 @compiled
 def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
-    """The place behind a number or a word."""
+    """The place behind a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
         stop = number_end(place)
         put_number(nodes.kinds, node, NUMBERS)
@@ -152,9 +150,9 @@ def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
 
 @compiled
 def _behind(place: int, end: int, container: int, count: int, nodes: NodeTables) -> tuple[int, int]:
-    """The place of the next value and its container, or the end of the text and -1.
+    """The place and the container of the next value, or the end of the text and -1.
 
-    The place is `DECLINED` where neither a comma nor the right bracket stands.
+    The place is `DECLINED` if neither a comma nor the matching bracket follows.
     """
     while container >= 0:
         place = blank_end(place, end)
@@ -175,7 +173,7 @@ def _behind(place: int, end: int, container: int, count: int, nodes: NodeTables)
 
 @compiled
 def _name(place: int, end: int, node: int, nodes: NodeTables) -> int:
-    """Give the next node its name; the place behind the colon, or `DECLINED`."""
+    """Give the next node its name; return the place behind the colon, or `DECLINED`."""
     place = blank_end(place, end)
     if place >= end or byte_at(place) != QUOTE:
         return DECLINED
@@ -197,7 +195,7 @@ def _name(place: int, end: int, node: int, nodes: NodeTables) -> int:
 
 @compiled
 def unescaped(place: int, target: int, size: int) -> None:
-    """Copy a string without its escapes, of which it has that many bytes."""
+    """Copy a string without its escapes until the copy has `size` bytes."""
     stop = target + size
     while target < stop:
         byte = byte_at(place)

@@ -1,4 +1,4 @@
-"""Texts of JSON → values and dictionaries of VARIANTs, in bounded parts of a column."""
+"""Converts JSON texts into values and dictionaries of VARIANTs, in bounded parts of a column."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
 
 
 def _encoded_part(column: pa.Array) -> EncodedPart:
-    # Behind a comma, because a text may be a number, which has no end of its own.
+    # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _END])
     places = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
-    rows = longest // 2 + NESTING_MAX + _HEAD  # a value takes two bytes, but for open brackets
+    rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
     memory = np.empty((20, rows), np.int64)
     scratch = np.empty(longest + 8, np.uint8)
     state = np.zeros(8, np.int64)
-    state[1] = -1  # no document is known
+    state[1] = -1  # no previous document
     doubles = np.empty((4, size // 3 + 1), np.int64)
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
@@ -84,10 +84,10 @@ def _encode(
     table: MemberTables,
     doubles: DoubleTables,
 ) -> tuple[int, int]:
-    """Encode texts from the last one to the first; returns where both outputs begin.
+    """Encode texts from the last to the first; return where both outputs begin.
 
     Args:
-        places: int64 [n + 1]; where each text begins, a byte behind the end of the one before.
+        places: int64 [n + 1]; where each text begins, one byte behind the previous text's end.
     """
     cursor, names = ends
     for row in range(len(places) - 2, -1, -1):
@@ -107,7 +107,7 @@ def _encode(
 
 
 def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> None:
-    # A loop over the few numbers with an exponent, or with more than 38 digits.
+    # The loop covers only the few numbers that have an exponent or more than 38 digits.
     for place, begin, size, row in doubles.T.tolist():
         at = begin - int(texts.ctypes.data)
         value = np.float64(texts[at : at + size].tobytes())

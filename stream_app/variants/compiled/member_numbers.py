@@ -1,7 +1,8 @@
-"""Step 2: gives the names of a document their numbers, and each object the order of its members.
+"""Step 2: numbers the names of a document, and orders the members of each object.
 
-All members are sorted together by name. Taken in that order, they come into each object in its own
-order. Documents of a column often have the same names at the same places: then all stays as it is.
+One sort orders all members of the document by name, and distributing them in that order orders each
+object. Documents of a column often have the same names at the same places; then the previous
+document's result is reused.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
 
 
 class MemberTables(NamedTuple):
-    """The addresses of tables of int64: a row for each member, or for each node where it says so.
+    """The addresses of int64 tables with a row for each member, or for each node where noted.
 
     Attributes:
         members: their nodes, in the order of nodes.
@@ -48,7 +49,7 @@ class MemberTables(NamedTuple):
 
 @compiled
 def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
-    """How many members the document has, or `DECLINED` if an object has a name twice."""
+    """Number the members; return their count, or `DECLINED` if an object repeats a name."""
     members, same = 0, 1
     known = number_at(table.known)
     for node in range(count):
@@ -67,14 +68,14 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
     _number(members, nodes, table)
     if not _fill(members, count, nodes, table):
         return DECLINED
-    if number_at(nodes.scratch_end) == nodes.scratch:  # else names lie where others will
+    if number_at(nodes.scratch_end) == nodes.scratch:  # otherwise later names would overwrite these
         _keep(members, nodes, table)
     return members
 
 
 @compiled
 def _is_known(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
-    """Whether the last document had this member at this place."""
+    """Whether the previous document had this member at this place."""
     at = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
     if (
@@ -102,7 +103,7 @@ def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 @compiled
 def _compared(one: int, other: int, nodes: NodeTables) -> int:
-    """Less than 0, 0 or more, as two members' names are in Java's order, that of UTF-16."""
+    """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
     size, other_size = (
         number_at(nodes.name_sizes + 8 * one),
         number_at(nodes.name_sizes + 8 * other),
@@ -120,9 +121,10 @@ def _compared(one: int, other: int, nodes: NodeTables) -> int:
 
 @compiled
 def _rank(byte: int) -> int:
-    """The place of a character's first byte: UTF-16 has those of four bytes before these of three.
+    """A rank for a character's first byte, because UTF-16 sorts some characters differently.
 
-    Other bytes that differ have the order of their characters.
+    UTF-8 characters of four bytes precede those from U+E000 on, of three bytes. All others keep the
+    order of their bytes.
     """
     return byte + 16 if _BEYOND_SURROGATES <= byte < _ASTRAL else byte
 
@@ -175,7 +177,7 @@ def _lead(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 @compiled
 def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
-    """Give names numbers in the order in which they come."""
+    """Number the names in the order of their first use."""
     names, size = 0, 0
     for member in range(members):
         node = number_at(table.members + 8 * member)
@@ -192,7 +194,7 @@ def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 @compiled
 def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
-    """Put the members into the slots of their objects; whether no object has a name twice."""
+    """Put members into their objects' slots; False if an object repeats a name."""
     slot = 0
     for node in range(count):
         if number_at(nodes.kinds + 8 * node) == OBJECTS:

@@ -1,7 +1,7 @@
 """Writes numbers of JSON as VARIANTs: integers, decimals, and room for doubles.
 
-Doubles are rare, and their digits need more care than machine code here takes. So the caller puts
-them into the places that `DoubleTables` lists.
+Parsing a double exactly is intricate, and doubles are rare. So this code only reserves their places
+in `DoubleTables`, and the caller fills them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HALF = 1 << 31
 
 
 class DoubleTables(NamedTuple):
-    """The addresses of tables of int64: where each double goes, and where its text is.
+    """The addresses of int64 tables: where each double goes, and where its text is.
 
     Attributes:
-        filled: a table of one: how many there are.
+        filled: a table with one row: the number of doubles.
     """
 
     places: int
@@ -40,7 +40,7 @@ class DoubleTables(NamedTuple):
 
 @compiled
 def put_number_text(place: int, size: int, cursor: int, row: int, doubles: DoubleTables) -> int:
-    """Write a number before the cursor; returns where its bytes begin."""
+    """Write a number in front of the cursor; return where its bytes begin."""
     digits, scale, has_exponent = _measured(place, size)
     if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:
         if digits <= _MIDDLE_DIGITS:
@@ -66,7 +66,7 @@ def put_number_text(place: int, size: int, cursor: int, row: int, doubles: Doubl
 
 @compiled
 def _measured(place: int, size: int) -> tuple[int, int, bool]:
-    """The digits behind leading zeros, those of the fraction, and whether there is an exponent.
+    """The counts of significant and of fractional digits, and whether there is an exponent.
 
     Without a point the fraction has -1 digits.
     """
@@ -89,7 +89,7 @@ def _measured(place: int, size: int) -> tuple[int, int, bool]:
 
 @compiled
 def _narrow(place: int, size: int) -> int:
-    """The digits of a number as one that 64 bits hold."""
+    """The digits of a number as a 64-bit integer."""
     number = 0
     for at in range(place, place + size):
         byte = byte_at(at)
@@ -100,7 +100,7 @@ def _narrow(place: int, size: int) -> int:
 
 @compiled
 def _wide(place: int, size: int) -> tuple[int, int]:
-    """The digits of a number as one of 128 bits: its lower and its upper half."""
+    """The digits of a number as a 128-bit integer: its lower and its upper half."""
     first, second, third, fourth = 0, 0, 0, 0
     for at in range(place, place + size):
         byte = byte_at(at)
@@ -120,7 +120,7 @@ def _wide(place: int, size: int) -> tuple[int, int]:
 
 @compiled
 def _joined(low: int, high: int) -> int:
-    """A signed number of 64 bits, of its halves without a sign."""
+    """Join two unsigned halves into a signed 64-bit integer."""
     return (high - (_HALF << 1) if high >= _HALF else high) * (_LIMB + 1) + low
 
 

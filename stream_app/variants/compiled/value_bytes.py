@@ -1,7 +1,7 @@
-"""Step 3: writes a document's value and its dictionary, each from its end to its begin.
+"""Step 3: writes a document's value and its dictionary, each from back to front.
 
-A container's head has the sizes of what is inside. So the last node is written first, and each
-container before its members: nothing is moved.
+A container's header needs the sizes of its content. So the last node is written first, and each
+header when its content is complete; no byte is moved.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def put_value(
     table: MemberTables,
     doubles: DoubleTables,
 ) -> int:
-    """Write the nodes before the cursor; returns where the value begins."""
+    """Write the nodes in front of the cursor; return where the value begins."""
     end = cursor
     for node in range(count - 1, -1, -1):
         kind = number_at(nodes.kinds + 8 * node)
@@ -66,7 +66,7 @@ def put_value(
 
 @compiled
 def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTables) -> int:
-    """Write the dictionary before the cursor; returns where it begins."""
+    """Write the dictionary in front of the cursor; return where it begins."""
     names, size = number_at(table.known + 8 * NAMES), number_at(table.known + 8 * NAME_BYTES)
     width = _width(max(names, size))
     text = cursor - size
@@ -90,7 +90,7 @@ def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTabl
 
 @compiled
 def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: MemberTables) -> int:
-    """Write the head of a container whose members lie from `data` to `stop`."""
+    """Write the header of a container whose content lies from `data` to `stop`."""
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
     size = number_at(nodes.sizes + 8 * node)
     width = _width(stop - data)

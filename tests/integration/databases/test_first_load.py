@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import opened_database
+from stream_app.app.source.relations import followed_database
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.model.snapshot import SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
+from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.epoch.epoch_seconds import recorded_parts
 from stream_app.spark.job_folder import Folder
@@ -72,6 +72,8 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
         stream={
+            "trigger": None,
+            "freshness": "2 seconds",
             "metrics-port": port,
             "web-port": web_port,
             "log-format": "json",
@@ -174,6 +176,9 @@ def _check_page(bench: JobBench, port: int) -> None:
     assert "epochs waited, since the job began" in page
     assert "0 running" in page
     written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
+    paces = [one[PACE_PROPERTY] for one in written if SECONDS_PROPERTY in one]
+    assert paces[0] == "epochs of 1.0 s keep rows fresher than 2 s: none is known yet"
+    assert paces[-1] in page
     times = [int(one[SOURCE_TIME_PROPERTY]) for one in written if SOURCE_TIME_PROPERTY in one]
     assert len(times) > 1
     assert times == sorted(times)

@@ -115,7 +115,7 @@ def test_a_budget_adds_up_tables_and_finds_the_epochs_that_fit() -> None:
     assert budget.advice.text() == "compactions need 1.5 of 2 cores"
     budget.note("b", lambda longer: 1.5 / longer, 5.0)
     assert budget.advice.text().startswith(
-        'compactions need 3.0 of 2 cores: set stream.trigger = "10 seconds", with which they fit'
+        "compactions need 3.0 of 2 cores: make epochs 10 s long, with which they fit"
     )
     budget.note("b", lambda longer: 1.4 / longer, 5.0)
     assert budget.advice.needed == 3.0, "a tenth less is no news"

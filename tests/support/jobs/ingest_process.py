@@ -151,7 +151,7 @@ class IngestProcess:
 def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
     """A configuration for two cores that drains its source and ends, unless `sections` say more.
 
-    Table, checkpoint and quarantine lie in the folder.
+    Table, checkpoint and quarantine lie in the folder. None leaves a key of ``[stream]`` out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     defaults: dict[str, dict[str, Any]] = {
@@ -170,4 +170,5 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
     }
     names = [*defaults, *(name for name in sections if name not in defaults)]
     merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
+    merged["stream"] = {key: value for key, value in merged["stream"].items() if value is not None}
     return write_conf(folder / "job.toml", **merged)

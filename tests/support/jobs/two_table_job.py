@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,12 @@ from stream_app.spark.epoch.epoch_plan import EpochShape, MessagePart
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
+from stream_app.spark.ingest.epoch_tables import (
+    EpochTables,
+    HoldingTables,
+    LoadingTables,
+    StoppingTables,
+)
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -134,15 +140,16 @@ class TwoTables:
             )
             feeds.append(feed)
         clock = self.tables[0].clock
-        policy = HoldingTables if holds_tables else StoppingTables
+        policy: Callable[..., EpochTables] = HoldingTables if holds_tables else StoppingTables
+        if loads:
+            policy = partial(LoadingTables, epochs=loads)
         joined = policy(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
-            loads=loads,
         )
-        shape = EpochShape(tasks=tasks, splitter=ByTopic(), holds_tables=policy.holds_tables)
+        shape = EpochShape(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
         return EpochCommitter(EpochRounds(tables=joined, shape=shape, runner=runner, clock=clock))
 
     def state(self) -> JobState:

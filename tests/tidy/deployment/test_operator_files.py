@@ -41,6 +41,7 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
         "snapshot-password",
         "snapshot-table",
         "snapshot-rows",
+        "freshness",  # instead of trigger
         "share",  # of a database's tables: the other example shows it
     }
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
@@ -50,7 +51,7 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
 
 def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) -> None:
     text = (ROOT / "conf" / "shop-database.toml").read_text()
-    assert load_config(ROOT / "conf" / "shop-database.toml", [], {}).tables.is_of_many
+    assert load_config(ROOT / "conf" / "shop-database.toml", [], {}).tables.separates_tables
     everything = re.sub(r'^# (?=["\w][\w."-]* = |\[)', "", text, flags=re.MULTILINE)
     (tmp_path / "all.toml").write_text(everything)
     load_config(tmp_path / "all.toml", [], {})

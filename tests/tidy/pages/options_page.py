@@ -138,10 +138,10 @@ MEANINGS = {
     "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
     "`NAME.tables`, a regular expression of whole names "
     "([expectations](computed-columns.md#expectations)).",
-    "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
-    "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
-    "alone.",
+    "stream.checkpoint": "Folder with the job's progress in source and table, of this table alone, "
+    "on any file system that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)).",
     "stream.trigger": "`availableNow`, or the time from one epoch's start to the next one's.",
+    "stream.freshness": "In place of `trigger`: age of the rows ([epochs](scaling.md#freshness)).",
     "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
     "the first one stops the job.",
     "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "

@@ -16,6 +16,7 @@ import orjson
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
@@ -166,7 +167,7 @@ def _of_job(args: argparse.Namespace, tables: TablesOfJob, folder: str | None) -
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    if args.table is not None and not tables.is_of_many:
+    if args.table is not None and not tables.separates_tables:
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
     return open_quarantine(folder, tables.file_system)
 
@@ -182,7 +183,7 @@ class _Records:
     """
 
     whole: Quarantine
-    tables: TablesOfJob | None
+    tables: SingleTableOrDatabase | None
     name: str | None
     choice: RecordChoice
 
@@ -197,10 +198,10 @@ class _Records:
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """The records of `waiting` by the name of their table; empty for a single table."""
-        is_of_many = self.tables is None or self.tables.is_of_many
+        separates_tables = self.tables is None or self.tables.separates_tables
         return {
             name: self.choice.chosen(self.whole.of_table(name).waiting(self._commit_users(name)))
-            for name in (self.whole.tables() if is_of_many and self.name is None else ())
+            for name in (self.whole.tables() if separates_tables and self.name is None else ())
         }
 
     def elsewhere(self) -> Iterator[str]:
@@ -327,7 +328,7 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         )
     by_table = job_replays(tables, records.whole, args.table)
     for name, replay in by_table.items():
-        if args.table is None and tables.is_of_many:
+        if args.table is None and tables.separates_tables:
             yield f"{name}:"
         done = replay.run(records.choice, dry_run=args.dry_run)
         yield from replay_lines(done, dry_run=args.dry_run)

@@ -23,6 +23,7 @@ class SingleTable(TablesOfJob):
     """
 
     section_name = "table"
+    gone_fix = "start the job, which makes the table, or correct table.path"
 
     table: TableConfig
 
@@ -84,8 +85,23 @@ class SingleTable(TablesOfJob):
         return self.source
 
     @property
-    def is_of_many(self) -> bool:
-        """See `TablesOfJob.is_of_many`."""
+    def own_relation(self) -> str:
+        """See `TablesOfJob.own_relation`."""
+        return self.source.snapshot_table or self.table.name
+
+    @property
+    def declared_columns(self) -> RowType:
+        """See `TablesOfJob.declared_columns`."""
+        return self.table.columns
+
+    @property
+    def joins_sources(self) -> bool:
+        """See `TablesOfJob.joins_sources`."""
+        return self.source.merge_shards
+
+    @property
+    def separates_tables(self) -> bool:
+        """See `TablesOfJob.separates_tables`."""
         return False
 
     def part(self, _name: str) -> str:

@@ -22,9 +22,11 @@ from stream_app.cdc.source_tables import in_their_clusters
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import FORMATS, format_named, source_facts
+from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
+from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import SyncRules
 
@@ -46,6 +48,10 @@ class TablesOfJob(ABC):
     """The name of the section with the warehouse, database and table options."""
     replaced_keys: ClassVar[tuple[str, ...]] = ()
     """The keys of ``[source]`` that the section has itself."""
+    gone_fix: ClassVar[str]
+    """The remedy for a table that is gone."""
+    exclusion_fix: ClassVar[str] = ""
+    """The first remedy, if there is one, for a source table that cannot be loaded."""
 
     source: SourceConfig
     expectations: ExpectationsConfig = field(default_factory=ExpectationsConfig)
@@ -122,6 +128,26 @@ class TablesOfJob(ABC):
         return not self.rules.case_sensitive
 
     @property
+    def own_relation(self) -> str | None:
+        """The source table that a first load reads; None: the rules choose source tables."""
+        return None
+
+    @property
+    def declared_columns(self) -> RowType | None:
+        """The columns of a table that is missing; None: the source's columns decide."""
+        return None
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether two unrelated source tables may get the same table."""
+        return False
+
+    @property
+    def joins_sources(self) -> bool:
+        """Whether a table's job takes the messages of all source tables that reach it."""
+        return True
+
+    @property
     def keeps_transactions(self) -> bool:
         """Whether epochs end between the transactions of the source."""
         return False
@@ -142,6 +168,27 @@ class TablesOfJob(ABC):
         Args:
             met: the tables that the job's checkpoint names.
         """
+
+    def new_name(self, _origin: Origin, _taken: Mapping[Origin, str]) -> str | None:
+        """The name of the table that the job makes for a source table; None: it makes none.
+
+        Args:
+            _taken: the tables that source tables have already.
+        """
+        return None
+
+    def assignment(self, _names: Sequence[str], _taken: Mapping[Origin, str]) -> Assignment | None:
+        """Which messages belong to which table; None: all belong to one.
+
+        Args:
+            _names: the tables; a table's place here is its index.
+            _taken: the tables that source tables have, as far as known.
+        """
+        return None
+
+    def renames_of(self, _name: str) -> RenameReaction:
+        """The reaction of a table when its source has renamed a column."""
+        return RenameReaction.NEW_COLUMN
 
     @abstractmethod
     def target(self, origin: Origin) -> str | None:
@@ -173,8 +220,8 @@ class TablesOfJob(ABC):
         return f"{quarantine}/{part}" if part else quarantine
 
     @property
-    def is_of_many(self) -> bool:
-        """Whether it is a job of many tables, which quarantine and history keep apart."""
+    def separates_tables(self) -> bool:
+        """Whether quarantine and history keep tables apart."""
         return True
 
     @abstractmethod

@@ -21,9 +21,11 @@ from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKin
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
+from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
+from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decide_target
 
 
@@ -33,6 +35,14 @@ class WholeDatabase(TablesOfJob):
 
     section_name = "sync"
     replaced_keys = ("merge-shards",)
+    gone_fix = (
+        "start the job again: it makes the table with the next message of its source; "
+        "stream-app backfill brings the rows from before"
+    )
+    exclusion_fix = (
+        "leave such tables out by sync.excluding-tables, name a key by "
+        "sync.tables.NAME.primary-keys where one is missing, or "
+    )
 
     sync: SyncConfig
 
@@ -102,10 +112,29 @@ class WholeDatabase(TablesOfJob):
         """See `TablesOfJob.paths`."""
         return {name: self.sync.path(name) for name in sorted(set(met))}
 
+    @property
+    def may_collide(self) -> bool:
+        """See `TablesOfJob.may_collide`."""
+        return self.rules.may_collide
+
+    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
+        """See `TablesOfJob.new_name`."""
+        decision = decide_target(self.rules, origin, taken)
+        return decision.name if isinstance(decision, TargetTable) else None
+
+    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment:
+        """See `TablesOfJob.assignment`."""
+        indexes = {name: index for index, name in enumerate(names)}
+        return Assignment(rules=self.rules, indexes=indexes, taken=taken)
+
+    def renames_of(self, name: str) -> RenameReaction:
+        """See `TablesOfJob.renames_of`."""
+        return self.sync.renames_of(name)
+
     def target(self, origin: Origin) -> str | None:
         """See `TablesOfJob.target`."""
-        decision = decide_target(self.rules, origin, {})
-        return self.sync.path(decision.name) if isinstance(decision, TargetTable) else None
+        name = self.new_name(origin, {})
+        return None if name is None else self.sync.path(name)
 
     def table_config(self, name: str, columns: RowType) -> TableConfig:
         """See `TablesOfJob.table_config`."""

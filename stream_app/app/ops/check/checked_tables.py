@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_state, state_of
 from stream_app.spark.checkpoint.load_plan import read_load
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
@@ -40,12 +38,12 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
 def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
     """The reason for each source table that the job should store but does not.
 
-    Raises:
-        UsageError: only Spark reads the checkpoint.
+    It is empty if only Spark can read the checkpoint.
     """
-    if not tables.is_of_many:
+    try:
+        return refused_tables(state_of(_checkpoint(tables)), tables.rules)
+    except UsageError:
         return {}
-    return refused_tables(state_of(_checkpoint(tables)), tables.rules)
 
 
 def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
@@ -78,7 +76,7 @@ def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     """The records that a job of one table takes, by its checkpoint; all without a checkpoint."""
-    if tables is None or tables.is_of_many or tables.source.merge_shards:
+    if tables is None or tables.joins_sources:
         return EVERY_SOURCE
     try:
         folder = _checkpoint(tables)
@@ -100,11 +98,11 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
     Raises:
         UsageError: only the checkpoint could name these source tables, and it cannot be read.
     """
-    if not isinstance(job, WholeDatabase):
+    if job is None:
         return AllToOneTable()
     names = [table.name for table in tables]
     origins: Mapping[Origin, str] = {}
-    if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
+    if job.may_collide:  # else the names tell it, and the checkpoint may be gone
         origins = state_of(_checkpoint(job)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
@@ -117,15 +115,16 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
 
 
 def splitter_for(
-    tables: WholeDatabase, names: Sequence[str], origins: Mapping[Origin, str]
+    tables: TablesOfJob, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Make a splitter that gives each table its messages, by the index of its name.
 
     Args:
         origins: source table → the job's table, as far as known.
     """
-    indexes = {name: index for index, name in enumerate(names)}
-    assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)
+    assignment = tables.assignment(names, origins)
+    if assignment is None:
+        return AllToOneTable()
     return OriginSplitter(tables.source_facts.origins, assignment)
 
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stream_app.app.ops.check.sql_texts import SumDialect, SummedColumn, dialect_of
 from stream_app.app.source.jdbc_connection import (
     answers,
     database_errors,
     log_position,
     opened_database,
 )
-from stream_app.app.source.jdbc_table import JdbcTable, read_table
+from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
+from stream_app.app.source.sql_texts import SumDialect, SummedColumn, dialect_of
 from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
@@ -236,10 +236,3 @@ def _column_text(
         if source.column_of(name) == field.name:
             return kind, dialect.value_text(name, kind, field.data_type)
     return "", None
-
-
-def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
-    """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
-    query = dialect_of(url.driver).enums
-    enums = {row[0] for row in answers(connection, query)} if query else set()
-    return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}

@@ -10,17 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
-from stream_app.app.ops.check.sql_texts import dialect_of
-from stream_app.app.ops.load.relations import origin_of, relations_of
+from stream_app.app.source.relations import origin_of, relations_of
+from stream_app.app.source.sql_texts import dialect_of
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.topic_name import cluster_and_name
-from stream_app.planning.sync.target_tables import TargetTable, decide_target
 from stream_app.spark.checkpoint.job_state import JobState
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -86,15 +84,13 @@ class JobSums:
         Partitioned tables are left out: messages may name them, or their partitions.
         """
         url = self.database.url
-        if isinstance(self.tables, SingleTable):
-            return
         for (schema, name), relation in sorted(relations_of(self.database.connection, url).items()):
             origin = origin_of(url, schema, name)
             is_partitioned = relation.is_root or relation.is_partition
             if origin.database != url.database or is_partitioned or self._knows(origin):
                 continue
-            decision = decide_target(self.tables.rules, origin, self.state.origins)
-            if isinstance(decision, TargetTable) and self._has_rows(schema, name):
+            is_wanted = self.tables.new_name(origin, self.state.origins) is not None
+            if is_wanted and self._has_rows(schema, name):
                 yield Finding(
                     kind=FindingKind.NOT_COMPARED,
                     what=f"{schema}.{name} has rows, and the job has met no message of it",
@@ -120,14 +116,13 @@ class JobSums:
 
     def _origins(self, table: FileStoreTable) -> Sequence[Origin]:
         """The source tables that have brought a table rows, as far as messages have named them."""
-        if not isinstance(self.tables, SingleTable):
-            return [origin for origin, name in self.state.origins.items() if name == table.name]
-        named = {
+        origins = {origin for origin, name in self.state.origins.items() if name == table.name}
+        origins |= {
             replace(_named(name, self.database.url), cluster=cluster_and_name(topic)[0])
             for topic, names in self.state.source_tables_of().items()
             for name in names
         }
-        return sorted(named)
+        return sorted(origins)
 
     def _check_clusters(
         self, table: FileStoreTable, origins: Sequence[Origin], *, is_named: bool
@@ -159,13 +154,12 @@ class JobSums:
 
     def _relations(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
         tables = self.tables
-        if isinstance(tables, SingleTable):
-            if tables.source.snapshot_table is not None:
-                return [tables.source.snapshot_table]
-            origins = sorted({replace(one, cluster="") for one in origins if one.table})
-            if not origins:
-                return [table.name]
-        return self._here(table, origins)
+        if tables.source.snapshot_table is not None:
+            return [tables.source.snapshot_table]
+        named = sorted({replace(one, cluster="") for one in origins if one.table})
+        if not named and tables.own_relation is not None:
+            return [tables.own_relation]
+        return self._here(table, named)
 
     def _here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
         """The names of source tables in this database; none if all are elsewhere."""

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
@@ -110,10 +109,12 @@ class Examination:
                 )
             else:
                 yield _needs_spark("quarantine", folder)
-        if isinstance(tables, SingleTable):
-            yield from guarded_observations("table", partial(self._table, tables))
-        else:
-            yield from guarded_observations("table", partial(self._tables_of, tables))
+        match tables:
+            case SingleTable():
+                examined = partial(self._table, tables)
+            case WholeDatabase():
+                examined = partial(self._tables_of, tables)
+        yield from guarded_observations("table", examined)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Observations of rights, the promise of one winner, and the clock."""
@@ -222,15 +223,17 @@ class Examination:
             yield warning("table", change.what, change.fix)
 
 
-def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
+def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
     """The location and the identity to which a checkpoint of the job belongs."""
-    if tables.is_of_many:
-        return tables.location, DATABASE
-    try:
-        table = open_job_table(tables, tables.location)
-    except TableNotFoundError:  # a checkpoint that has known one refuses the next
-        return file_io_of(tables.location)[0], ""
-    return table.version_root, table.identity()
+    match tables:
+        case WholeDatabase():
+            return tables.location, DATABASE
+        case SingleTable():
+            try:
+                table = open_job_table(tables, tables.location)
+            except TableNotFoundError:  # a checkpoint that has known one refuses the next
+                return file_io_of(tables.location)[0], ""
+            return table.version_root, table.identity()
 
 
 def _needs_spark(part: str, location: str) -> Observation:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.doctor.observation import (
     Observation,
@@ -173,9 +172,9 @@ def _beside_table(
     try:
         table = open_job_table(tables, location)
     except TableNotFoundError:
-        if not isinstance(tables, SingleTable):
+        columns = tables.declared_columns
+        if columns is None:
             return remarks_of_new(description.columns)
-        columns = tables.table.columns
         ids = frozenset(field.field_id for field in columns)
         return remarks_of_existing(description, columns, ids, inexact=INEXACT)
     first = table.schemas.schema(min(table.schemas.ids()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from stream_app.app.ops.inspect.compaction_history import chosen_rules
 from stream_app.app.ops.inspect.files import live_files
@@ -16,7 +17,7 @@ from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
@@ -25,6 +26,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.row_sum_records import record_below
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
+_SNAPSHOTS_ASKED = 20
 _HOW = {
     "bucket": "stream-app rescale TABLE --buckets auto",
     "dynamic-bucket.target-row-num": "for further keys",
@@ -40,6 +42,7 @@ class Overview:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
         compaction_policy: the rules that a job chose, and why; None: the table's options are.
+        pace: the length that a job chose for epochs, and why; None: it has chosen none.
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
         iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
         checksum: of all rows, or why it is unknown; None: the table does not ask for one.
@@ -63,6 +66,7 @@ class Overview:
     runs_max: int
     compaction_trigger: int
     compaction_policy: str | None
+    pace: str | None
     waiting_rows: int
     iceberg: str | None
     checksum: str | None
@@ -93,6 +97,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         runs_max=sorted_runs_max(entries),
         compaction_trigger=table.options.compaction_trigger,
         compaction_policy=chosen_rules(table, snapshot),
+        pace=_pace(table, snapshot),
         waiting_rows=rows_that_wait(table, snapshot, entries),
         checksum=_checksum(table, snapshot),
         proof=None if proof is None else proof.text(table.clock.now_ms()),
@@ -121,6 +126,8 @@ def overview_lines(table: Overview) -> list[str]:
         )
     if table.compaction_policy:
         pairs["chosen rules"] = table.compaction_policy
+    if table.pace:
+        pairs["epochs"] = table.pace
     if table.waiting_rows:
         pairs["waiting"] = waiting_text(table.waiting_rows)
     if table.iceberg:
@@ -132,6 +139,15 @@ def overview_lines(table: Overview) -> list[str]:
     if table.bucket_advice:
         pairs["advice"] = table.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+    """The pace that the newest epoch of a job records, among the newest snapshots."""
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
+        properties = snapshot.properties or {}
+        if SOURCE_END_PROPERTY in properties:
+            return properties.get(PACE_PROPERTY)
+    return None
 
 
 def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:

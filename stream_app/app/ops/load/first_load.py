@@ -18,19 +18,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.ops.check.database_sums import with_enums
 from stream_app.app.ops.check.source_replay import why_incomparable
-from stream_app.app.ops.load.relations import FollowedDatabase, asked, origin_of
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
     LoadedRelation,
 )
-from stream_app.app.source.jdbc_table import JdbcTable, read_table
+from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
+from stream_app.app.source.relations import FollowedDatabase, asked, origin_of
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
@@ -48,10 +46,6 @@ from stream_app.table.file_store_table import FileStoreTable
 
 LOAD_KEY = "source.snapshot-from"
 _OTHERWISE = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
-_OF_DATABASE = (
-    "leave such tables out by sync.excluding-tables, name a key by sync.tables.NAME.primary-keys "
-    f"where one is missing, or {_OTHERWISE}"
-)
 _PASSWORDS = {"postgresql": "PGPASSWORD"}
 _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
 
@@ -101,9 +95,9 @@ class DatabaseReading:
             UnsupportedTableError: no connector sends the only one.
         """
         tables = self.tables
-        if not isinstance(tables, SingleTable):
+        if tables.own_relation is None:
             return self._of_database(followed)
-        only = self.read(tables.source.snapshot_table or tables.table.name)
+        only = self.read(tables.own_relation)
         if why := followed.why_not_sent((only.schema, only.name)):
             raise _refused(tables.name, f"{only.schema}.{only.name} {why}", _OTHERWISE)
         return ChosenTables(of_tables={tables.name: [only]}, unsent={})
@@ -169,7 +163,7 @@ class DatabaseReading:
             raise UnsupportedTableError(
                 f"{len(refused)} tables cannot be loaded:\n{lines}",
                 where=str(self.url),
-                fix=_OF_DATABASE,
+                fix=self._fix,
             )
         return relations
 
@@ -224,7 +218,7 @@ class DatabaseReading:
         if refused:
             lines = "".join(f"\n  - {why}" for why in refused)
             raise UsageError(
-                f"source tables cannot be loaded:{lines}", where=str(self.url), fix=_OF_DATABASE
+                f"source tables cannot be loaded:{lines}", where=str(self.url), fix=self._fix
             )
         if not chosen:
             raise UsageError(
@@ -241,8 +235,11 @@ class DatabaseReading:
             )
 
     def _refused(self, name: str, why: str) -> UnsupportedTableError:
-        fix = _OF_DATABASE if self.tables.is_of_many else _OTHERWISE
-        return _refused(self.tables.full_name(name), why, fix)
+        return _refused(self.tables.full_name(name), why, self._fix)
+
+    @property
+    def _fix(self) -> str:
+        return f"{self.tables.exclusion_fix}{_OTHERWISE}"
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:

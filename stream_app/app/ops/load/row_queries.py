@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stream_app.app.ops.check.sql_texts import (
+from stream_app.app.source.sql_texts import (
     BYTES,
     INTEGER,
     MYSQL_MICROS,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
@@ -31,7 +33,6 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.target_tables import TargetTable, decide_target
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
@@ -39,7 +40,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def job_replays(
-    tables: TablesOfJob,
+    tables: SingleTableOrDatabase,
     whole: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
@@ -71,16 +72,18 @@ def job_replays(
         )
     reader = topic_reader(tables.source) if read is None else read
     state = state_of(checkpoint)
-    if not isinstance(tables, WholeDatabase):
-        table = open_job_table(tables, tables.location)
-        names = [] if tables.source.merge_shards else state.source_tables_of().values()
-        of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
-        only = _replay(tables, whole, table, epoch_log, reader)
-        return {tables.name: replace(only, source_tables=of_source)}
-    database = _Database(tables, whole, epoch_log, reader, state.origins)
-    if name is not None:
-        return {name: database.own_records(name)}
-    return database.records_of_no_table()
+    match tables:
+        case SingleTable():
+            table = open_job_table(tables, tables.location)
+            names = [] if tables.joins_sources else state.source_tables_of().values()
+            of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
+            only = _replay(tables, whole, table, epoch_log, reader)
+            return {tables.name: replace(only, source_tables=of_source)}
+        case WholeDatabase():
+            database = _Database(tables, whole, epoch_log, reader, state.origins)
+            if name is not None:
+                return {name: database.own_records(name)}
+            return database.records_of_no_table()
 
 
 def _replay(
@@ -163,10 +166,7 @@ class _Database:
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             known = self.origins.get(origin)
-            decision = decide_target(self.tables.rules, origin, self.origins)
-            names.append(
-                decision.name if known is None and isinstance(decision, TargetTable) else known
-            )
+            names.append(self.tables.new_name(origin, self.origins) if known is None else known)
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 

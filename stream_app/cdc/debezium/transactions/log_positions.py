@@ -1,7 +1,7 @@
-"""The position of a change in its source's log, by connector: a line of `_ORDERS` for each.
+"""Finds the position of a change in its source's log; each connector has a line in `_ORDERS`.
 
-A connector that starts again sends changes again that it has sent. Only the log's own order shows
-which ones. `message_transactions` reads messages, and takes positions from here.
+A restarted connector repeats changes that it has already sent. Only the order of the source's log
+shows which ones. `message_transactions` reads the messages, and gets the positions from here.
 
 * PostgreSQL sends transactions in the order of their commits. A change has the LSN of the commit
   before its transaction, and its own. An END marker's id has the LSN of its commit.
@@ -79,7 +79,7 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
 def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
     """The log and the position of each transaction, by the id in its END marker.
 
-    A marker does not name its connector, but no two have ids of the same form.
+    A marker does not name its connector, but the ids of different connectors have different forms.
     """
     positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
     logs = pa.array([""] * len(ids), pa.string())
@@ -92,7 +92,7 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
 
 
 def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositions) -> Bools:
-    """Set the positions of texts that have the form; returns the mask of these."""
+    """Set the positions of the texts that match the form, and return their mask."""
     numbers = pc.extract_regex(texts, order.form)
     is_read: Bools = wanted & bools_of(numbers.is_valid())
     if not is_read.any():

@@ -3,8 +3,8 @@
 Changes have a block ``transaction``; the connector's topic of transactions has a BEGIN and an END
 for each. Debezium writes both with ``provide.transaction.metadata = true``.
 
-PostgreSQL's ids are ``NUMBER:LSN``, with the LSN of the message at hand. So the number alone is
-what all messages of a transaction share, and an END marker has the LSN of the commit.
+PostgreSQL's ids are ``NUMBER:LSN``, where the LSN is that of the message. So all messages of a
+transaction share only the number, and an END marker has the LSN of the commit.
 
 Source: Debezium documentation, "Transaction metadata".
 """
@@ -71,7 +71,7 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     ids, orders = children_of(transaction)
     kinds = _kinds(op, status, ids)
     markers = _markers(groups, kinds, count)
-    # A marker that cannot be read is none.
+    # A marker that cannot be read is ignored.
     kinds[np.isin(kinds, _MARKS) & ~bools_of(markers[0].is_valid())] = MessageKind.NONE
     return MessageTransactions(
         kinds=kinds,
@@ -120,7 +120,7 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
     ids, times, counted = (column.take(pa.array(index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))
-    # A logical message counts under a name of the connector's process, which no topic has.
+    # A marker counts logical messages under a name that no topic has.
     of_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
@@ -136,12 +136,12 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
 
 
 def _shared(ids: pa.Array) -> pa.Array:
-    """The part of ids that all messages of a transaction have."""
+    """The part of the ids that all messages of a transaction share."""
     numbers = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "number")
     return pc.coalesce(numbers, ids)
 
 
 def _dotted(names: Sequence[pa.Array]) -> pa.Array:
-    """Names joined by dots; those that are null or empty are left out."""
+    """Join names by dots, without null and empty names."""
     joined = pc.binary_join_element_wise(*(pc.fill_null(name, "") for name in names), ".")
     return pc.ascii_trim(pc.replace_substring(joined, "..", "."), ".")

@@ -1,7 +1,7 @@
 """Debezium's messages as CloudEvents: the format ``debezium-cloudevents``.
 
-The data has the images, with their schema or without. The operation and the source's table are
-extension attributes. Together they are a message as `debezium_json` reads it.
+An event's data has the images, with or without their schema. The operation and the source table are
+extension attributes. This module joins them into a message for `debezium_json`.
 
 Source: Debezium's "CloudEvents converter"; tests/fixtures/cdc holds real messages.
 """
@@ -42,7 +42,7 @@ class _ChangeData:
     def together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
-        """See `EventData`; what has no operation or no usual time is read alone."""
+        """See `EventData`; events without an operation or a usual time are read one by one."""
         if not len(data):
             return data, np.zeros(0, np.bool_)
         times = attributes[_TIME]
@@ -88,7 +88,7 @@ class _ChangeData:
 
 
 def _around(names: list[str]) -> tuple[bytes, bytes]:
-    """What stands before and behind the time of a change."""
+    """The texts before and after the time of a change."""
     op, *source = names
     known = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
     inner = orjson.dumps(known)[1:-1]
@@ -97,7 +97,7 @@ def _around(names: list[str]) -> tuple[bytes, bytes]:
 
 
 def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
-    """The images without the braces behind them; an envelope has one more."""
+    """The images without the braces after them; an envelope has one more."""
     raw, offsets = own_bytes(data)
     return slices_of(raw, offsets[:-1], offsets[1:] - 1 - enveloped)
 

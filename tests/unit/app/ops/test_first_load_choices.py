@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
-from stream_app.app.ops.load.relations import FollowedDatabase, Place, Relation
+from stream_app.app.source.relations import FollowedDatabase, Place, Relation
 from stream_app.spark.checkpoint.load_plan import LoadPart, LoadPlan
 
 ORDERS, ROOT, LEAF = ("public", "orders"), ("public", "days"), ("public", "days_1")

@@ -187,7 +187,7 @@ def test_two_jobs_of_one_checkpoint(checkpoint: Folder) -> None:
     other = EpochLogWriter(checkpoint)
     sink = Sink(then=lambda epoch: other.begin(epoch + 1, {"t": {"0": 77}}, 5))
     with pytest.raises(CheckpointError, match="another job has begun epoch 2"):
-        drain(checkpoint, topics, sink, EpochRules(limit=1, trigger_s=0.0))
+        drain(checkpoint, topics, sink, EpochRules(limit=1, drains=False))
     assert sink.epochs == [(1, [(0, 1, 2)])]
 
 
@@ -210,7 +210,7 @@ def test_a_topic_that_has_less_than_was_read(
 def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
     topics, second = Topics({"0": 1}), threading.Event()
     sink = Sink(then=lambda epoch: second.set() if epoch == 1 else topics.newest.update({"0": 3}))
-    stream = stream_of(checkpoint, topics, sink, EpochRules(trigger_s=0.0))
+    stream = stream_of(checkpoint, topics, sink, EpochRules(drains=False))
     stream.start()
     assert second.wait(WAIT_S)
     assert not stream.ended(0.0)
@@ -266,3 +266,43 @@ def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: Folder
     stream.start()
     with pytest.raises(StreamAppError, match="in whole"):
         stream.ended(WAIT_S)
+
+
+@dataclass
+class NotedPace:
+    """Implements `Pace`, and notes what the stream asks."""
+
+    looks: list[float] = field(default_factory=list)
+    begun: list[int] = field(default_factory=list)
+    full: list[bool] = field(default_factory=list)
+    is_kept: bool = True
+
+    def looked(self, at: float) -> None:
+        self.looks.append(at)
+
+    def begin(self, epoch: int) -> None:
+        self.begun.append(epoch)
+
+    def committed(self, epoch: int) -> None:
+        raise AssertionError(f"the committer's word, not the stream's: {epoch}")
+
+    def pause(self, *, is_full: bool) -> float:
+        self.full.append(is_full)
+        return 0.0
+
+    def text(self) -> str:
+        return ""
+
+
+def test_the_pace_learns_of_looks_and_of_a_backlog(checkpoint: Folder) -> None:
+    pace = NotedPace()
+    stream = stream_of(checkpoint, Topics({"0": 5}), Sink(), EpochRules(limit=2, drains=False))
+    stream.pace = pace
+    stream.start()
+    idle = time.monotonic() + WAIT_S
+    while len(pace.full) < 4 and time.monotonic() < idle:
+        time.sleep(0.01)
+    stream.stop()
+    assert pace.begun == [0, 1, 2]
+    assert pace.full[:4] == [True, True, False, False], "the last epoch, and no message left"
+    assert pace.looks == sorted(pace.looks)

@@ -1,0 +1,204 @@
+"""Decides when the next epoch begins: a fixed time after the last one, or as late as rows may.
+
+`topic_stream` asks after each epoch. A message waits at most from one look at the topics to the
+next, and then for its epoch's commit. So the longest epochs that keep rows fresh are the stated
+freshness less what an epoch takes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from stream_app.clock import Clock
+
+_LOG = logging.getLogger("stream_app")
+_FIRST_S = 5.0
+"""The first epochs of a run, of which nothing is known; the default of ``stream.trigger``."""
+_GROWTH = 2.0
+"""The most by which epochs get longer at a time: a longer one takes more than was measured."""
+_LEAST = 0.25
+"""The shortest epochs, as a part of the freshness. Else waits for compactions would make epochs
+shorter, whose flushes need more compactions."""
+_EPOCHS_KEPT = 16
+_SHOWN_CHANGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PastEpochTimes:
+    """The times of a committed epoch, in seconds.
+
+    Attributes:
+        covers: from the last look at the topics before to that of this epoch.
+        took: from its look to the end of its commits.
+    """
+
+    covers: float
+    took: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPace:
+    """The chosen length of epochs, in seconds, and the reason.
+
+    Attributes:
+        freshness: age that rows may have when readers see them.
+        interval: time between the starts of two epochs.
+        epochs: number of the last epochs that are known.
+        slowest: what the slowest of them took.
+    """
+
+    freshness: float
+    interval: float
+    epochs: int = 0
+    slowest: float = 0.0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether rows stay as fresh as stated if no epoch takes longer than the last ones."""
+        return self.interval + self.slowest <= self.freshness + 1e-6
+
+    def text(self) -> str:
+        """The choice, with its reason."""
+        keeps = "keep" if self.is_kept else "do not keep"
+        why = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
+        return (
+            f"epochs of {self.interval:.1f} s {keeps} rows fresher than {self.freshness:g} s: "
+            f"{why if self.epochs else 'none is known yet'}"
+        )
+
+
+def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPace:
+    """The longest epochs that keep rows fresh.
+
+    An epoch that covers more time than all known ones is expected to take longer in proportion.
+
+    Args:
+        freshness: seconds.
+        epochs: the last epochs of this run.
+    """
+    if not epochs:
+        return ChosenPace(freshness, min(_FIRST_S, freshness / 2))
+    slowest, longest = max(one.took for one in epochs), max(one.covers for one in epochs)
+    interval = freshness - slowest
+    if interval > longest:
+        interval = freshness * longest / (longest + slowest)
+    # Behind short epochs, such as those of a backlog, the first length is known to be harmless.
+    most = _GROWTH * max(longest, min(_FIRST_S, freshness / 2))
+    interval = max(min(interval, most), _LEAST * freshness)
+    return ChosenPace(freshness, interval, len(epochs), slowest)
+
+
+class Pace(Protocol):
+    """Decides when epochs begin. The stream's thread calls it, and the committer's `committed`."""
+
+    def looked(self, at: float) -> None:
+        """Note when the topics' ends were asked for, by the steady clock."""
+        ...
+
+    def begin(self, epoch: int) -> None:
+        """Note that the last look begins an epoch."""
+        ...
+
+    def committed(self, epoch: int) -> None:
+        """Note that all tables have an epoch."""
+        ...
+
+    def pause(self, *, is_full: bool) -> float:
+        """Seconds from the last look to the next.
+
+        Args:
+            is_full: the epoch is as large as epochs may be, and messages are left.
+        """
+        ...
+
+    def text(self) -> str:
+        """The chosen length of epochs, with its reason; empty if the user has chosen it."""
+        ...
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether rows are as fresh as stated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPace:
+    """Implements `Pace` by a fixed time."""
+
+    seconds: float = 0.0
+    is_kept: ClassVar[bool] = True
+
+    def looked(self, at: float) -> None:
+        """See `Pace.looked`."""
+
+    def begin(self, epoch: int) -> None:
+        """See `Pace.begin`."""
+
+    def committed(self, epoch: int) -> None:
+        """See `Pace.committed`."""
+
+    def pause(self, *, is_full: bool) -> float:  # noqa: ARG002
+        """See `Pace.pause`."""
+        return self.seconds
+
+    def text(self) -> str:
+        """See `Pace.text`."""
+        return ""
+
+
+@dataclass(slots=True)
+class FreshPace:
+    """Implements `Pace` by a stated freshness, with epochs as long as it allows.
+
+    Attributes:
+        freshness: seconds that rows may be old when readers see them.
+    """
+
+    freshness: float
+    clock: Clock
+    _chosen: ChosenPace = field(init=False)
+    _shown: float = field(init=False, default=0.0)
+    _looks: tuple[float | None, float | None] = field(init=False, default=(None, None))
+    _begun: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
+    _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        self._chosen = chosen_pace(self.freshness, ())
+
+    def looked(self, at: float) -> None:
+        """See `Pace.looked`."""
+        self._looks = self._looks[1], at
+
+    def begin(self, epoch: int) -> None:
+        """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""
+        before, last = self._looks
+        if before is not None and last is not None:
+            self._begun[epoch] = before, last
+
+    def committed(self, epoch: int) -> None:
+        """See `Pace.committed`."""
+        if (looks := self._begun.pop(epoch, None)) is not None:
+            before, last = looks
+            took = self.clock.steady_seconds() - last
+            times = PastEpochTimes(covers=last - before, took=took)
+            self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]
+
+    def pause(self, *, is_full: bool) -> float:
+        """See `Pace.pause`."""
+        self._chosen = chosen_pace(self.freshness, self._epochs)
+        if abs(self._chosen.interval - self._shown) > _SHOWN_CHANGE * self._shown:
+            self._shown = self._chosen.interval
+            _LOG.info("freshness: %s", self._chosen.text())
+        return 0.0 if is_full else self._chosen.interval
+
+    def text(self) -> str:
+        """See `Pace.text`."""
+        return self._chosen.text()
+
+    @property
+    def is_kept(self) -> bool:
+        """See `Pace.is_kept`."""
+        return self._chosen.is_kept
