@@ -1,5 +1,5 @@
 """Reads planned ranges of Kafka's offsets as Arrow. Start with `range_reader` and `client_options`.
 
-Knows librdkafka, Java's names of its settings, and the registry of schemas; knows nothing of tables
-or Spark, and no format.
+It calls librdkafka and schema registries, and translates Java's settings. It does not know tables,
+Spark or message formats.
 """

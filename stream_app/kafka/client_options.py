@@ -1,9 +1,8 @@
 """Translates Java's options of Kafka's consumer to librdkafka's, and rejects those without a match.
 
 Called on the driver, before anything is read. `source.kafka.*` has Java's names for both readers,
-so that a configuration does not depend on the reader. A few of librdkafka's own names pass. It is
-pure, and its table of options is the only one. Options of logins and certificates need more than a
-name; they are in `security_options`.
+so a configuration does not depend on the reader. A few of librdkafka's names are accepted, too. The
+module is pure. `security_options` translates the options of logins and certificates.
 
 Source: Kafka `ConsumerConfig.java`, `CommonClientConfigs.java`; librdkafka `CONFIGURATION.md`.
 """
@@ -139,7 +138,7 @@ NATIVE_ONLY = (
 
 
 READING_OPTIONS: Mapping[str, str] = {
-    # A range defines its begin; the reader decides about missing offsets.
+    # A range defines its start; the reader handles missing offsets.
     "auto.offset.reset": "error",
     "enable.auto.commit": "false",
     # The end of the partition marks the end of a range that no message follows.

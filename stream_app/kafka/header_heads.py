@@ -1,7 +1,7 @@
-"""Puts headers that name a schema before the messages, as serializers without headers do.
+"""Moves a message's schema header in front of its key or value, where older serializers put it.
 
-Called by `range_reader` for a format whose options name such headers; other readers ask for none.
-Two calls of librdkafka find a header of a message. Cells are copied and joined in columns.
+`range_reader` uses it for formats whose options name such headers. Each header takes two calls of
+librdkafka; the bytes are copied and joined in columns.
 
 Source: librdkafka `rdkafka.h`, `rd_kafka_header_get_last`.
 """

@@ -1,11 +1,11 @@
 """Calls librdkafka's C interface, as far as planning and reading offset ranges needs it.
 
 Used by `range_reader`, `message_columns`, `message_stamps` and `cluster_offsets`. The library is
-the one in confluent-kafka. Its Python classes are not used: an object of each message costs more
-than all of librdkafka's own work (see docs/performance.md). All functions are in the public header,
-whose binary interface is stable within a major version.
+the one in confluent-kafka. Its Python classes are not used, because a Python object for each
+message costs more than all of librdkafka's work (see docs/performance.md). All functions are in the
+public header, whose binary interface is stable within a major version.
 
-A client starts threads, which a fork does not copy: make it in the process that uses it.
+A client starts threads, which a fork does not copy. So create it in the process that uses it.
 
 Source: librdkafka `rdkafka.h`; a partition is read by its simple consumer, which joins no group.
 """
@@ -248,7 +248,7 @@ class KafkaClient:
             raise UsageError(
                 f"Kafka's client cannot be set up: {text.value.decode()}", where="source.kafka"
             )
-        # Fetches tokens anew in the background, even while no task reads.
+        # Renews tokens in the background, even while no task reads.
         self._library.sasl_background_callbacks_enable(self._client)
         self._events = self._library.queue_get_main(self._client)
         self._topics: dict[str, int] = {}

@@ -3,8 +3,9 @@
 librdkafka has no public field for the timestamp, only a function. The function returns one word of
 the memory behind the public struct. `stamp_word` finds the word by the function itself: it passes
 memory of its own, in which no two words are the same. So no layout is assumed, and only memory that
-the function reads as well is read. Real messages prove the word again: all of a reader's first
-batch, then both ends of each batch. Once they differ, every message is asked for by the function.
+the function itself reads is read. Real messages verify the word: all of a reader's first batch,
+then the first and last of each batch. After a difference the reader calls the function for every
+message.
 
 Source: librdkafka `rdkafka_msg.c`, `rd_kafka_message_timestamp`.
 """

@@ -91,7 +91,7 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
 
     def ends_at(topic: str, partition: str, end: int) -> int:
         share = limit * (sizes[topic, partition] / whole)
-        # No partition starves: one with a small share gets a message.
+        # Each partition gets at least one message, so that none starves.
         taken = math.ceil(share) if share < 1 else math.floor(share)
         return min(end, _begin(begin, topic, partition) + taken)
 
@@ -104,7 +104,7 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
 def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
     """Partitions that a job has read and topics no longer have, a sentence each.
 
-    Offsets that retention deletes are not among them: the reader misses those.
+    They exclude offsets that retention has deleted, which the reader reports.
     """
     problems = []
     for topic, partitions in sorted(begin.items()):

@@ -103,8 +103,8 @@ def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], i
 def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     """Cut ranges into about `pieces` ranges, so that more tasks than partitions can read.
 
-    A range is cut in proportion to its size. None gets smaller than `PIECE_MIN`: another task costs
-    more than it saves then.
+    A range is cut in proportion to its size. No piece is smaller than `PIECE_MIN`, because a
+    further task would cost more than it saves.
 
     Args:
         pieces: the least number of ranges, where these are large enough.
@@ -156,7 +156,7 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOffsets:
-    """Offsets up to which a job's epochs are begun, and up to which the tables have them."""
+    """The offsets that a job's epochs have started with, and those that its tables have."""
 
     begun: Offsets
     committed: Offsets

@@ -1,7 +1,7 @@
-"""The interfaces by which registries give a schema of a number, with those to which it refers.
+"""Requests a schema by its number, with the schemas to which it refers, from a registry.
 
-`schema_registry` asks; this module knows paths and answers. An address determines its interface:
-that of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
+`schema_registry` sends the requests; this module knows their paths and answers. An address that
+ends with ``/apis/registry/v2`` or ``v3`` is Apicurio's, and any other is Confluent's.
 
 Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.
 """
@@ -118,7 +118,7 @@ def _refer(
             continue
         if len(references) >= _REFERENCES_MAX:
             raise RegistryRefusalError(f"{what} is one of more than {_REFERENCES_MAX}")
-        references[name] = ""  # so that a circle ends
+        references[name] = ""  # so that a cycle ends
         text, inner = read(reference, what)
         _refer(number, inner, references, read)
         del references[name]

@@ -1,11 +1,10 @@
-"""Asks a registry for schemas by their number, over HTTP (`registry_apis`).
+"""Fetches schemas by their number from a registry over HTTP (`registry_apis`).
 
-A schema of a number never changes, so a process asks for each once. A producer of a topic
-chooses the numbers. So a number without a schema makes its messages bad, and nothing else; it is
-asked for again after a while. A registry that cannot answer for now is an error, which makes no
-message bad.
+The schema of a number never changes, so a process fetches each once. Producers choose the numbers,
+so an unknown number only makes its messages bad, and is tried again after a while. A registry that
+does not answer raises an error and makes no message bad.
 
-Source: none; what a registry does not answer is decided here.
+Source: none. The treatment of missing answers is stream_app's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Translates Java's options of logins and certificates to librdkafka's.
 
-Called by `client_options`, and by the checks before the job starts. It is pure: it does not open
-the files that options name. It parses ``sasl.jaas.config``: the login module and its options.
+Called by `client_options`, and by the checks before the job starts. It is pure, and does not open
+the files that options name. It also parses the login module and its options in
+``sasl.jaas.config``.
 
 Source: Kafka `SaslConfigs.java`, `SslConfigs.java`, `security/JaasConfig.java`, the login modules
 of `security`; librdkafka `CONFIGURATION.md`.

@@ -1,7 +1,7 @@
-"""Asks several clusters as if they were one, whose topics are called ``CLUSTER/TOPIC``.
+"""Presents several clusters as one, whose topics have the names ``CLUSTER/TOPIC``.
 
-`range_reader` reads by `opened_client`, and the stream plans epochs by `JoinedOffsets`. A job of
-one cluster has the client and the offsets of that cluster alone.
+`range_reader` reads through `opened_client`, and the stream plans epochs with `JoinedOffsets`. A
+job of one cluster uses that cluster's client directly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fills in older values where a change omits them (`model.schema.unchanged_values`).
 
-Called by the writer with the rows of whole keys, before they are merged. The older value is that of
-the key's newest row before. It is in the same rows, or in the table, where only those keys are
-looked up. A row without such a value is refused.
+The writer calls it with all rows of each key, before it merges them. The older value comes from the
+key's previous row, which is among these rows or in the table. Only keys with omitted values are
+looked up. A row without an older value is refused.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Derives the versions of rows from their changes (slowly changing dimension, type 2).
 
-Called by the writer with the changes of whole keys of the source, before they are merged. Together
-with the versions that the table has of these keys they make a timeline for each key:
+The writer calls it with all changes of each source key, before it merges them. The changes and the
+table's versions of these keys make a timeline for each key:
 
 1. A version of the table is a value at its start, and the end of that value at its end.
-2. A change is a value, or a delete, at its own start. Of several at one moment the last one counts.
+2. A change is a value, or a delete, at its start. Of several changes at one time the last one
+   counts.
 3. A value equal to the one before it continues its version. Any other one, and a delete, ends it.
 
-What differs from the table is written. So a change that comes late is put between versions, and
-one that comes twice changes nothing.
+Only versions that differ from the table are written. So a late change is put between versions, and
+a repeated change has no effect.
 
 Source: the rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """

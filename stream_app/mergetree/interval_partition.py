@@ -1,7 +1,7 @@
 """Cuts a bucket's files into sections of overlapping key ranges, and each section into sorted runs.
 
-Used by compaction (only what overlaps is rewritten) and by the scan (a section is the smallest
-unit that can be merged alone). Sees metadata only.
+Compactions use it to rewrite only overlapping files. Scans use it because a section is the smallest
+unit that can be merged alone. It reads only metadata.
 
 Source: Paimon `mergetree/compact/IntervalPartition.java`.
 """

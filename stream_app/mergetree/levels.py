@@ -1,6 +1,6 @@
 """The files of one bucket by level: level 0 by age, one sorted run for each level above.
 
-Owned by compact_manager, on the driver. Sees metadata only: no rows, no files, no clock.
+`compact_manager` owns it on the driver. It uses only metadata: no rows, no files, no clock.
 
 Source: Paimon `mergetree/Levels.java`.
 """

@@ -1,6 +1,6 @@
 """Writes rows of one bucket: buffers them, and flushes level-0 and changelog files.
 
-Called in a task by `table.kinds.keyed`. It compacts nothing: the driver decides about that
+`table.kinds.keyed` calls it in a task. It never compacts: the driver decides about compactions
 after the commit (`compact_manager`).
 
 Source: Paimon `mergetree/MergeTreeWriter.java`.

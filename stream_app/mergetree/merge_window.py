@@ -1,6 +1,6 @@
 """Defines a window: rows that can be merged, because it has all versions of their keys.
 
-Made by the write buffer and by sort_merge_reader, taken by a merge function.
+The write buffer and `sort_merge_reader` make windows, and a merge function merges them.
 """
 
 from __future__ import annotations

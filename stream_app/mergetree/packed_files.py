@@ -1,8 +1,8 @@
-"""Keeps the metadata of files as bytes, in a tenth of the memory of the values.
+"""Keeps the metadata of files as bytes, in a tenth of the memory of the Python objects.
 
 The driver has the files of all buckets that a job touches. `Levels` keeps its sorted runs packed,
-and `packed_buckets` whole buckets that no epoch has touched. Files are columns here, because those
-of a bucket are alike in most of their values.
+and `packed_buckets` whole buckets that no epoch has touched. The bytes store files in columns,
+because the files of a bucket share most of their values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Merges k sorted runs into windows that hold every version of their keys, in bounded memory.
 
-Used by the write buffer (sorted chunks), the compaction (files) and the read (sections). From each
-run it holds one batch. Every row up to the smallest of the batches' last keys can be merged now,
-because what the runs bring later is greater. So memory is batches × runs, whatever the files' size.
+The write buffer uses it on sorted chunks, a compaction on files, and a read on sections. It holds
+one batch of each run. Every row up to the smallest of the batches' last keys can be merged, because
+all later rows of the runs have greater keys. So memory is batches × runs, whatever the files' size.
 
 Source: Paimon `mergetree/SortMergeReader*.java` does this row by row with a loser tree. Here a
 window is concatenated and sorted at once, which for presorted runs is one merge pass per column.

@@ -1,6 +1,6 @@
 """Defines a sorted run: files in key order whose key ranges do not overlap.
 
-Used by levels, interval_partition and the pick of a compaction. Sees metadata only.
+`levels`, `interval_partition` and the picking of compactions use it. It has only metadata.
 
 Source: Paimon `mergetree/SortedRun.java`, `mergetree/LevelSortedRun.java`.
 """

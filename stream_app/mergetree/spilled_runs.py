@@ -1,6 +1,6 @@
 """Keeps sorted runs of a write buffer on local disk, as Arrow IPC.
 
-Used by write_buffer. A run is read back in small pieces, so that many runs can be merged in little
+`write_buffer` uses it. A run is read back in small pieces, so that merging many runs takes little
 memory. Too many runs are first merged into one.
 """
 

@@ -1,6 +1,6 @@
-"""Encodes columns of any type as numbers that are equal exactly where the values are.
+"""Encodes columns of any type as numbers; two numbers are equal exactly if their values are.
 
-Used for values of nested columns, which Arrow neither hashes nor compares.
+It serves nested columns, which Arrow neither hashes nor compares.
 
 Source: Paimon `codegen/GenerateUtils.scala#generateEquals`, which compares maps without regard to
 the order of their entries.

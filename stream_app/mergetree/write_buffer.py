@@ -1,8 +1,8 @@
 """Buffers rows of one bucket in memory up to a limit, and drains them in key order.
 
-Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (a tenth of the limit)
-is sorted at once and kept. When the chunks take seven tenths, the buffer merges them into a sorted
-run on local disk. When spilling is off, it is full and must be flushed. Draining merges chunks and
+`merge_tree_writer` uses it. The buffer collects batches in a chunk, and sorts a full chunk (a tenth
+of the limit) at once. When the chunks reach seven tenths of the limit, it merges them into a sorted
+run on local disk. With spilling off it is full then and must be flushed. Draining merges chunks and
 runs piece by piece.
 
 So the buffer takes at most 5/4 of the limit. This assumes that one record, and all versions of one

@@ -14,8 +14,8 @@ class Consumer:
 
     Attributes:
         consumer_id: its name, the end of the file's name.
-        next_snapshot: the first snapshot that it has not taken yet; expiry must leave it.
-        modified_millis: when it wrote that, since 1970 in UTC.
+        next_snapshot: the first snapshot that it has not read yet; expiry must keep it.
+            modified_millis: when it wrote that, since 1970 in UTC.
     """
 
     consumer_id: str
@@ -23,7 +23,7 @@ class Consumer:
     modified_millis: int
 
     def has_expired(self, now_millis: int, expiration_millis: int | None) -> bool:
-        """Whether it has not been heard of for too long (``consumer.expiration-time``)."""
+        """Whether its last progress is older than ``consumer.expiration-time``."""
         return (
             expiration_millis is not None and self.modified_millis < now_millis - expiration_millis
         )

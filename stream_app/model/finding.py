@@ -62,6 +62,6 @@ class Finding:
 
 
 def unreadable(error: CorruptFileError, path: str) -> Finding:
-    """The finding of a file that cannot be read; `path` where the error names none."""
+    """The finding for an unreadable file; `path` is used if the error names no file."""
     where = error.where or path
     return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.what, where=where, fix=error.fix)

@@ -73,8 +73,8 @@ class IcebergEntry:
     """A file in a manifest.
 
     Attributes:
-        snapshot_id: that added the file, or that removed it.
-        sequence_number: that of the version which added the file.
+        snapshot_id: the snapshot that added or removed the file. sequence_number: that of the
+            version which added the file.
     """
 
     status: EntryStatus

@@ -18,7 +18,7 @@ class JobEpoch:
     Attributes:
         identifier: the identifier of its commit: the epoch's number.
         time_millis: when it was committed, since 1970 in UTC.
-        source_end: where it ends, in the source's own format; None: unknown.
+        source_end: where it ends, in the source's format; None: unknown.
     """
 
     identifier: int

@@ -1,7 +1,7 @@
 """Reads data files of any of the table's schemas.
 
-The reader finds a column by its name in the file's schema. The field id maps it to a current
-column. A column that the file's schema lacks is null.
+The reader finds a column by its name in the file's schema, and maps it to a current column by its
+field id. Columns that the file's schema lacks are null.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.

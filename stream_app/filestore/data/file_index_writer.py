@@ -1,7 +1,7 @@
 """Builds the indexes of one data file, and puts them into its metadata or into a file beside it.
 
-Called by rolling_file_writer with the rows of each row group. Deletes and older versions are
-indexed, too: readers ask an index about all rows of the file.
+`rolling_file_writer` passes the rows of each row group. Deletes and older versions are indexed,
+too, because an index covers all rows of its file.
 
 Source: Paimon `io/DataFileIndexWriter.java`, `io/DataFilePathFactory.java`.
 """

@@ -1,4 +1,4 @@
-"""Reads a data file's statistics from its manifest entry, for conditions on today's columns.
+"""Reads a data file's statistics from its manifest entry, for conditions on the current columns.
 
 Source: Paimon `stats/SimpleStatsEvolution.java`, `operation/KeyValueFileStoreScan.java`.
 """

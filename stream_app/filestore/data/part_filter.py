@@ -1,6 +1,7 @@
 """Chooses the parts of a data file that must be read: row groups, and pages within them.
 
-Called by data_file_reader with the columns of each file; the format then asks about its parts.
+`data_file_reader` calls it with the columns of each file, and the file's format asks it about each
+part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Writes batches of one bucket into files of the target size.
 
-Rows gather into row groups; after each row group the file's real size decides whether the next file
-begins. The kind of file adds its own columns and metadata: `KeyValueFile`, `RowDataFile`.
+Rows are buffered into row groups. After each row group the file's actual size decides whether to
+begin the next file. The kind of file adds its own columns and metadata: `KeyValueFile`,
+`RowDataFile`.
 
 Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`,
 `io/KeyValueDataFileWriter.java`, `io/RowDataFileWriter.java`.

@@ -1,8 +1,8 @@
 """Decides from statistics of columns whether any row can pass a condition.
 
-One test for partitions, manifests, data files and row groups. The statistics become a condition
-that all rows fulfil, and Arrow's simplification finds whether it contradicts the filter. Without
-statistics of a column it decides that a row may pass.
+The same test serves partitions, manifests, data files and row groups. It turns the statistics into
+a condition that all rows meet, and lets Arrow's simplification find a contradiction to the filter.
+If a column has no statistics, a row may pass.
 
 Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node;
 `pyarrow.dataset` prunes row groups and partitions by the means that are used here.

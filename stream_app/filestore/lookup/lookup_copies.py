@@ -1,12 +1,12 @@
 """The local copies of a table's data files on this machine, shared by all tasks of one user.
 
-A data file never changes, and its name is its own, so a copy needs no check against the table. It
-is a folder that is written under another name and renamed: what has its name is whole. The folder's
-time stamp says how long it is kept without being used. So each task can delete what is late,
-also that of tables which no job writes any more, and of tasks that were killed. A task that has
-mapped a copy continues reading it when another one deletes it.
+A data file never changes and its name is unique, so a copy is never stale. A task writes a copy's
+folder under a temporary name and renames it, so a folder with its final name is complete. The
+folder's time stamp is the time until which an unused copy is kept. So any task can delete expired
+copies, also those of abandoned tables and killed tasks. A task that has mapped a copy can read it
+even after another task has deleted it.
 
-Nothing here is the only copy: what is lost or damaged is recreated from the table.
+A lost or damaged copy is recreated from the table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One copy of a data file: its rows as Arrow, mapped into memory, and an index of its keys.
 
-The index is a sorted column of 64-bit numbers, one a row: the hash of the key, then the place. A
-look-up is a binary search for all hashes at once, so pages without one of them are not touched.
-Rows of other keys with the same hash come along; the caller compares keys.
+The index is a sorted column with a 64-bit number for each row, made of the key's hash and the row's
+position. A look-up searches all hashes at once by binary search, so it touches only the pages with
+matches. The result includes rows of other keys with the same hash; the caller compares keys.
 
 Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; columns and the index are our own way.
 """

@@ -1,8 +1,8 @@
 """Announcements of expiries and rollbacks: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
 
-Each announcement is a JSON file of its own, so that no process withdraws another's. They lie beside
-the tags. Paimon's orphan removal deletes unknown files from the folders of snapshots and
-changelogs. In this folder every engine ignores names without the prefix ``tag-``.
+Each announcement is a separate JSON file, so no process withdraws another's. The files lie beside
+the tags, because every engine ignores names there without the prefix ``tag-``. From the folders of
+snapshots and changelogs Paimon's orphan removal would delete them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The branches of a table: ``branch/branch-<name>``, each with snapshots and tags of its own.
+"""The branches of a table: ``branch/branch-<name>``, each with separate snapshots and tags.
 
-A branch begins as a copy of a snapshot, or without one; its data files, manifests and index files
-lie in the main table's folders. A path ``…/table$branch_<name>`` names it, as in Paimon.
+A branch begins empty or as a copy of a snapshot. Its data files, manifests and index files lie in
+the main table's folders. A path ``…/table$branch_<name>`` names it, as in Paimon.
 
 Source: Paimon `utils/BranchManager.java`.
 """

@@ -1,7 +1,7 @@
 """The consumer files of a table: ``consumer/consumer-<id>``, JSON such as ``{"nextSnapshot": 7}``.
 
-A file has a consumer's progress, and protects the snapshots that it has not taken yet from expiry.
-The file system's time of the file is that of its last write.
+A file records a consumer's progress, and protects the snapshots that it has not read yet from
+expiry. The file's modification time is the time of the last progress.
 
 Source: Paimon `consumer/ConsumerManager.java`, `consumer/Consumer.java`.
 """

@@ -1,8 +1,8 @@
 """The tag files of a table: ``tag/tag-<name>``.
 
 With ``tag.create-success-file`` each tag also has a file ``tag/tag-success-file/<name>_SUCCESS``,
-for programs that wait for the tag. The writer creates it when the tag is final, and deletes it
-before the tag.
+for programs that wait for the tag. The writer creates it after the tag, and deletes it before the
+tag.
 
 Source: Paimon `utils/TagManager.java`, `tag/SuccessFileTagCallback.java`,
 `partition/file/SuccessFile.java`.

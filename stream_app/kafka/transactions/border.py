@@ -1,4 +1,4 @@
-"""A border: an epoch's end that no transaction of the source crosses, and what is known there.
+"""A border: the end of an epoch that no transaction crosses, and the source's progress there.
 
 `epoch_cut` makes a border at the end of each epoch, and cuts the next epoch by it.
 `spark.checkpoint.border_log` keeps it in the checkpoint.
@@ -96,7 +96,7 @@ class LogProgress:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why tables may not be the database at its newest transaction.
+    """The reason why the tables may differ from the database at its newest transaction.
 
     Attributes:
         fix: the remedy; empty: the doubt passes by itself.
@@ -122,7 +122,7 @@ class Border:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tables, with this epoch, are the database at a further transaction."""
+        """Whether this epoch brings the tables to a later transaction of the database."""
         return self.advances and self.doubt is None
 
 

@@ -1,6 +1,6 @@
-"""Names the reasons why tables, at the end of an epoch, may not be the database: pure.
+"""Names the reasons why the tables may differ from the database at the end of an epoch. Pure.
 
-`epoch_cut` asks. With a doubt the epoch ends where it does, and gets no database snapshot.
+`epoch_cut` calls it. An epoch with a doubt keeps its end, but gets no database snapshot.
 """
 
 from __future__ import annotations

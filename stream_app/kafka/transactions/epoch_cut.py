@@ -1,7 +1,7 @@
 """Cuts an epoch among the pending messages, so that no transaction of the source crosses its end.
 
-Pure. In these three topics END 3 counts a change of b that is not here yet. So every partition is
-cut before transaction 3::
+Pure. In these three topics END 3 counts a change of b that has not arrived yet. So every partition
+is cut before transaction 3::
 
     s.transaction/0   b1 e1  b2 e2 │ b3 e3
     s.a/0             1.1    2.1   │ 3.1
@@ -12,8 +12,8 @@ cut before transaction 3::
 3. `whole_ends` moves the ends back to the greatest ones that no transaction crosses.
 4. `partition_states` and `border_doubts` judge whether the tables are the database there.
 
-`spark.stream.whole_borders` asks again as more messages come. When the rest of a transaction does
-not come, it forces a cut without it.
+`spark.stream.whole_borders` calls it again when more messages have arrived. If the rest of a
+transaction does not arrive in time, it forces a cut without the rest.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
     last = np.full(len(facts.read_to), NO_CODE, np.int64)
     last[ended["partition"]] = ended["offset"]
     if not len(facts.ends):
-        last = facts.read_to  # without any marker nothing tells transactions apart
+        last = facts.read_to  # without any marker transactions cannot be distinguished
     return _before(last, binding, ~facts.ended)
 
 

@@ -1,4 +1,4 @@
-"""Finds the rows that the keys of a compaction's window had before: a port and its kinds.
+"""Finds the earlier rows of the keys in a compaction's window: a port and its implementations.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 `FullChangelogMergeTreeCompactRewriter.java`, `LookupMergeTreeCompactRewriter.java`,

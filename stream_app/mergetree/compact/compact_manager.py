@@ -1,8 +1,8 @@
 """Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
-Owned by `table.compact.coordinator`. Decide (the picker) → do (the executor) → apply. A finished
-result changes `Levels` only after the committer has published it. So the levels of this class are
-always those of the table.
+`table.compact.coordinator` owns one for each bucket. The picker decides, the executor runs the
+compaction, and the manager applies its result. It changes `Levels` only after the committer has
+published the result, so its levels are always those of the table.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `append/BucketedAppendCompactManager.java`, `compact/NoopCompactManager.java` (here: `picker=None`).

@@ -1,6 +1,6 @@
 """Runs a unit section by section: it rewrites files, or moves one up by metadata alone.
 
-A large file that overlaps nothing moves up; all others are rewritten.
+A large file that overlaps no other file is upgraded; all others are rewritten.
 
 Called on an executor by `table.kinds.keyed_compaction`.
 

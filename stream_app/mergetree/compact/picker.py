@@ -1,7 +1,7 @@
-"""The port that picks the next compaction of one bucket, with the state that this needs.
+"""The port that picks the next compaction of one bucket, with the state for its decision.
 
-`CompactManager` asks it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`; tables without
-a primary key have pickers of their own (`table.compact.append.bucketed_append`).
+`CompactManager` calls it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`. Tables
+without a primary key have another picker (`table.compact.append.bucketed_append`).
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
 """

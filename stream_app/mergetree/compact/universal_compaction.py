@@ -12,8 +12,8 @@ The rules, first match wins (runs are ordered newest first):
    larger than all runs taken so far. Off-peak hours add to the percent (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
-With `fits_levels` one rule takes the place of 2 and 3: the runs above level 0 stay few enough for
-the levels (`count_by_levels`). A table's options never ask for it, a job's choice of rules may.
+With `fits_levels` one rule replaces 2 and 3: it keeps the runs above level 0 few enough for the
+levels (`count_by_levels`). Only a job's choice of rules sets it, never a table's options.
 
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
 `OffPeakHours.java`; there from RocksDB's universal compaction. `size_ratio` is a percentage: 1

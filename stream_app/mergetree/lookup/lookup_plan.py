@@ -1,6 +1,6 @@
 """Decides which files of a bucket may have which keys, and the order of their lookups.
 
-Used by key_lookup. It uses metadata only: no rows, no files, no clock.
+`key_lookup` calls it. It uses only metadata: no rows, no files, no clock.
 
 Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which ask the levels one
 key at a time; here one file is asked for all of its keys at once.

@@ -1,6 +1,6 @@
 """Groups a window's rows by key, and makes one row for each key.
 
-A key that has one row keeps it as it is, whatever its kind, unless a compaction asks for more.
+A key's only row stays unchanged, whatever its kind, unless a compaction asks for more.
 
 Source: Paimon `mergetree/compact/ReducerMergeFunctionWrapper.java`.
 """

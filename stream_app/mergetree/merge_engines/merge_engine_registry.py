@@ -1,4 +1,4 @@
-"""Chooses the merge function that a table's options ask for.
+"""Chooses a table's merge function by its options.
 
 A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`. One
 that merges column by column has its rules in `model.schema.merge_rules` and `merge_problems` too.

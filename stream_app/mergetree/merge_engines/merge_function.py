@@ -1,6 +1,6 @@
 """The port of a merge engine: rows of one key → one row, for whole windows at a time.
 
-Used at flush, in compaction and on read: all must use the same function, or versions get lost.
+Flush, compaction and read must all use the same function, or versions get lost.
 
 Source: Paimon `mergetree/compact/MergeFunction.java`, `LookupMergeFunction.java`.
 """

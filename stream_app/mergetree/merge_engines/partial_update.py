@@ -1,9 +1,9 @@
 """Merges the rows of a key by keeping each column's newest value that is not null.
 
-The columns of a sequence group take a row's values, nulls too, unless the row is older than the
-last one that they took. Paimon compares each row with the sequence that its group has so far. Here
-a row is in sequence when its rank equals the running maximum of its key's ranks. A row whose
-sequence is null does nothing to its group.
+The columns of a sequence group accept a row's values, also nulls, unless the row is older than the
+last accepted one. Paimon compares each row with its group's sequence so far. Here a row is in
+sequence if its rank equals the running maximum of its key's ranks. A row with a null sequence does
+not change its group.
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`updateWithSequenceGroup`,
 `retractWithSequenceGroup`).

@@ -1,7 +1,7 @@
-"""An order-free checksum of rows: their number, and the sums of two numbers of each.
+"""An order-independent checksum of rows: their number, and two sums over hashes of the rows.
 
-The sums are modulo 2^64, so rows that leave are subtracted. Equal sums of two sets of rows mean
-equal rows, but for an accident of one in 2^64 or less. `format.row_hash.row_sums` computes them.
+The sums are modulo 2^64, so a deleted row can be subtracted. Two different sets of rows have equal
+sums with a probability of 2^-64 or less. `format.row_hash.row_sums` computes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RowSum:
 
     @classmethod
     def of_totals(cls, rows: int, high: int, low: int) -> RowSum:
-        """The checksum with sums that are not reduced, or are negative."""
+        """The checksum from sums that may be negative or not yet modulo 2^64."""
         return cls(rows, high % _MODULUS, low % _MODULUS)
 
     def __add__(self, other: RowSum) -> RowSum:
@@ -66,7 +66,7 @@ NO_ROWS = RowSum()
 
 @dataclass(frozen=True, slots=True)
 class ChangeSum:
-    """The checksum of the rows that changes bring, less that of those that they take away.
+    """The checksum of the rows that changes add, minus that of the rows that they remove.
 
     Attributes:
         open_updates: rows after updates (+U) less rows before updates (-U): 0 if none is missing.

@@ -1,7 +1,7 @@
 """The record of a comparison in which a table was equal to its source.
 
-`check --source … --record` writes it into a snapshot, and later snapshots copy it. So it shows how
-long ago the table was last proven, wherever the table is seen.
+`check --source … --record` writes it into a snapshot, and later snapshots copy it. So every copy of
+the table shows when it was last proven equal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides whether the commits of a table can keep a checksum of its rows up to date.
 
-A commit knows the rows that come and go from a changelog, or where rows only come. The texts that
-are summed up: `format.row_hash.row_texts`.
+A commit knows the added and removed rows if the table has a changelog, or if rows are only added.
+The sums are over the texts of `format.row_hash.row_texts`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def why_unsummed(schema: TableSchema) -> str:
 
 
 def why_not_summable(schema: TableSchema) -> str:
-    """The reason why commits could carry no checksum; empty if they could."""
+    """The reason why the table could not have a checksum if asked to; empty if it could."""
     options = schema.core_options
     if nested := [field.name for field in schema.fields if field.data_type.is_nested]:
         return f"column {nested[0]!r} is nested"

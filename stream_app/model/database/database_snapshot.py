@@ -26,7 +26,7 @@ class SourcePosition:
     time_ms: int
 
     def is_named(self, transaction: str) -> bool:
-        """Whether a text names this transaction: its id, or PostgreSQL's number alone."""
+        """Whether a text is this transaction's id, or its number alone in PostgreSQL."""
         return transaction in (self.transaction, self.transaction.partition(":")[0])
 
 
@@ -49,7 +49,7 @@ class DatabaseSnapshot:
     """The tables of one job at the newest transaction of each of its connectors.
 
     Attributes:
-        epoch: the job's epoch, after which the tables are so.
+        epoch: the job's epoch after which the tables have these snapshots.
         job: the job's commit user.
         time_ms: when the job recorded it.
         sources: connector → its newest transaction in the tables.
@@ -74,12 +74,12 @@ class DatabaseSnapshot:
         return any(position.is_named(transaction) for position in self.sources.values())
 
     def document(self) -> dict[str, Any]:
-        """The snapshot as JSON has it."""
+        """The snapshot as a JSON document."""
         return {"version": _VERSION, **asdict(self)}
 
 
 def parsed_snapshot(document: Any) -> DatabaseSnapshot:
-    """The snapshot of a document.
+    """Parse a snapshot from its JSON document.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: the document is of another form.

@@ -13,7 +13,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class OrderStrategy(enum.Enum):
-    """The way in which several columns become one order.
+    """The way to combine several columns into one order.
 
     ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
     all columns at once, so that rows with near values of any column lie near each other.
@@ -71,7 +71,7 @@ class CompactRequest:
         above: files of higher levels than the output, in which rows of the unit's keys are looked
             up.
         runs: sorted runs of the bucket when the unit was picked; more runs are more urgent.
-        order: in which a table without keys gets its rows; None: as they are.
+        order: the order in which rows of a table without keys are written; None: unchanged.
     """
 
     partition: bytes

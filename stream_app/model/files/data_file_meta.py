@@ -86,5 +86,5 @@ class DataFileMeta:
 
     @property
     def may_have_deletes(self) -> bool:
-        """Whether the file has -U or -D rows, or an old writer did not say."""
+        """Whether the file has -U or -D rows, or its old writer did not record it."""
         return self.delete_row_count is None or self.delete_row_count > 0

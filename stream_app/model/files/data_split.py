@@ -1,7 +1,7 @@
 """The unit of reading: files of one bucket that one task or thread reads together.
 
-Made by `planning.read.split_generator` and `table.read.split_scan`, read by
-`table.read.split_read`. Small, and can be pickled: it names files and holds no rows.
+`planning.read.split_generator` and `table.read.split_scan` make splits, and `table.read.split_read`
+reads them. A split is small and can be pickled, because it only names files.
 
 Source: Paimon `table/source/DataSplit.java`.
 """

@@ -77,7 +77,7 @@ _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.ol
 
 
 def option_named(key: str) -> Option[Any] | None:
-    """The option of this name, or of this older name; None: stream_app does not read it."""
+    """The option of this current or older name; None if stream_app does not read it."""
     return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
 
 
@@ -138,9 +138,9 @@ def _other_problems(key: str, value: str) -> list[str]:
 
 
 def unknown_options(options: Mapping[str, str]) -> list[str]:
-    """The keys that neither Paimon and its engines have nor stream_app, in the table's order.
+    """The keys that neither Paimon, its engines nor stream_app know, in the table's order.
 
-    A later version of Paimon, or an engine of one's own, may give them any meaning.
+    A later version of Paimon, or another engine, may give them any meaning.
     """
     return [key for key in options if not (_is_known(key) or is_left_by_engine(key))]
 
@@ -189,10 +189,10 @@ def check_writable(
     partition_keys: Collection[str] = (),
     where: str = "",
 ) -> None:
-    """Refuse a table whose options need a writer that does more than stream_app.
+    """Refuse a table whose options require something that stream_app's writer does not do.
 
-    What an unknown option asks for may be just what this writer would break. Options of columns are
-    judged by `merge_problems`, too.
+    An unknown option is refused too, because this writer might break its promise. Options of
+    columns are judged by `merge_problems`, too.
 
     Args:
         where: the table, if there is one.
@@ -254,9 +254,9 @@ def _reason(key: str, value: str, why: str) -> str:
 
 
 def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that keep refusing a table for writing, whatever an ALTER does to them.
+    """The options that refuse a table for writing even after an ALTER removes them.
 
-    Files of the table, or the meaning of its rows, follow them.
+    Existing files of the table, or the meaning of its rows, depend on them.
     """
     return {
         key: options[key] for key, refusal in refusals(options, Purpose.WRITE) if not refusal.may_go
@@ -373,7 +373,7 @@ class CoreOptions:
 
     @property
     def sort_spill_threshold(self) -> int:
-        """``sort-spill-threshold``; a run that is read takes 4 MB, so few are no trouble."""
+        """``sort-spill-threshold``; reading a run takes 4 MB, so a few runs need no spill."""
         configured = self[SORT_SPILL_THRESHOLD]
         return max(32, self.stop_trigger + 1) if configured is None else configured
 

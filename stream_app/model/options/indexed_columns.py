@@ -1,9 +1,9 @@
 """The options of file indexes: indexed columns, with the kinds and settings of their indexes.
 
 ``file-index.bloom-filter.columns = a,b`` names the columns of a kind, and
-``file-index.bloom-filter.a.fpp = 0.01`` a setting of one of them. An index of a MAP's key,
-``m[key]``, is Paimon's alone: our files have none, and readers pass over it.
-`schema.file_index_problems` knows which types of columns have which kinds.
+``file-index.bloom-filter.a.fpp = 0.01`` a setting of one of them. Only Paimon writes an index of a
+MAP's key, ``m[key]``: our files lack it, and our readers ignore it. `schema.file_index_problems`
+knows which types of columns have which kinds.
 
 Source: Paimon `fileindex/FileIndexOptions.java`, and the factories of the kinds.
 """
@@ -80,7 +80,7 @@ def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
 
 
 def setting_parts(key: str) -> tuple[str, ...]:
-    """Kind, column and setting of an option of an index; empty: it is of none."""
+    """The kind, column and setting that an option of an index names; empty for other options."""
     parts = tuple(key.removeprefix(PREFIX).split("."))
     return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
 

@@ -243,7 +243,7 @@ def declared_options(names: Mapping[str, object]) -> dict[str, Option[Any]]:
 
 
 def is_true(text: str) -> bool:
-    """Whether a switch is on; as in Java, a text that is neither true nor false means off."""
+    """Whether a switch is on; as in Java, every text except true means off."""
     return text.lower() == "true"
 
 

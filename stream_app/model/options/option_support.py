@@ -1,9 +1,9 @@
 """Decides the meaning of each of Paimon's table options for stream_app.
 
-A key is either read (`core_options.OPTIONS`), or left undone, or it refuses a table for some
-purposes. Otherwise it is harmless, and only `paimon_option_keys` lists it. A key in no list is
-unknown. It refuses a table for writing, because a writer that does not know it may break what it
-promises; readers name it and continue.
+stream_app reads a key (`core_options.OPTIONS`), ignores its request, or refuses the table for some
+purposes. Other known keys are harmless, and only `paimon_option_keys` lists them. An unknown key
+refuses a table for writing, because a writer that does not know it may break its promise. Readers
+warn of it and continue.
 
 A test holds the names and types of `paimon_option_keys` against the newest lists that Paimon has
 published.
@@ -56,7 +56,7 @@ class ValueRule:
 
 @dataclass(frozen=True, slots=True)
 class OptionRefusal:
-    """An option that asks for what stream_app does not do.
+    """An option that requires something that stream_app does not do.
 
     Attributes:
         key: with ``*`` for a column, or with a dot at the end for all keys that begin so.
@@ -73,7 +73,7 @@ class OptionRefusal:
     may_go: bool = False
 
     def is_of(self, key: str) -> bool:
-        """Whether this is about a key."""
+        """Whether this refusal applies to a key."""
         beginning, star, end = self.key.partition("*")
         if star:
             return key.startswith(beginning) and key.endswith(end)
@@ -188,7 +188,7 @@ _REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
 
 
 def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
-    """The keys that refuse a table for a purpose, in the table's order, each with the reason."""
+    """The keys that refuse a table for a purpose, in the table's order, with their reasons."""
     by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
         for refusal in (*by_key.get(key, ()), *by_key[""]):

@@ -13,7 +13,7 @@ from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, INTEGER, 
 
 
 def parse_zone(text: str) -> str:
-    """The name of a time zone that is known here."""
+    """The name of a time zone that this machine knows."""
     try:
         zone_of(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -22,7 +22,7 @@ def parse_zone(text: str) -> str:
 
 
 def zone_of(text: str) -> datetime.tzinfo:
-    """A time zone by name, or by its distance from UTC as Java writes it.
+    """A time zone by its name, or by its offset from UTC in Java's notation.
 
     Raises:
         ValueError, ZoneInfoNotFoundError: there is no such zone.

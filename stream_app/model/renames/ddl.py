@@ -31,7 +31,7 @@ _NO_COLUMN = (
 
 
 class TableName(NamedTuple):
-    """A table in a statement; without a database it is of the statement's own one."""
+    """A table in a statement; without a database it is in the statement's default database."""
 
     database: str
     table: str
@@ -70,7 +70,7 @@ class RenamedTables:
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """CREATE TABLE, or DROP TABLE: what had the name before is gone."""
+    """CREATE TABLE or DROP TABLE, after which the table that had the name before is gone."""
 
     tables: tuple[TableName, ...]
 
@@ -79,7 +79,7 @@ Statement = AlteredTable | RenamedTables | MadeTable
 
 
 def parsed_statements(text: str) -> list[Statement]:
-    """The statements that rename columns, or give and take names of tables."""
+    """The statements that rename columns, or that create, drop or rename tables."""
     statements = (_statement(tokens) for tokens in _split(_tokens(text), ";"))
     return [statement for statement in statements if statement is not None]
 
@@ -107,7 +107,7 @@ class _Tokens:
         self._at = 0
 
     def takes(self, *words: str) -> bool:
-        """Take one of some words, if it comes next."""
+        """Consume the next token if it is one of these words."""
         if is_next := self.comes(*words):
             self._at += 1
         return is_next

@@ -1,7 +1,7 @@
 """Remembers which columns the source's statements have renamed. Pure.
 
-A statement comes in a topic of its own, or beside the rows. So it may be read long before the first
-row with the new name, and is remembered until then. `column_renames` decides what the table does.
+A statement comes in a separate topic, or beside the rows. A job may read it long before the first
+row with the new name, and remembers it until then. `column_renames` decides what the table does.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SourceRenames:
 
     Attributes:
         databases: of which statements were read.
-        offsets: ``TOPIC/PARTITION`` → up to where statements were read.
+        offsets: ``TOPIC/PARTITION`` → the offset up to which statements were read.
     """
 
     tables: Mapping[Origin, TableRenames] = field(default_factory=dict)
@@ -169,7 +169,7 @@ def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, n
 def _rename(
     tables: _Tables, database: SourceDatabase, pairs: Sequence[tuple[TableName, TableName]]
 ) -> None:
-    """Give tables other names; a ghost that takes its table's place goes on with its renames."""
+    """Rename tables; a ghost table that replaces its original inherits the original's renames."""
     before = dict(tables)
     for old, new in ((_origin(old, database), _origin(new, database)) for old, new in pairs):
         moved = tables.pop(old, None)

@@ -153,17 +153,17 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values hold other values; those of a VARIANT have types of their own."""
+        """Whether its values contain typed values; a VARIANT's content has no declared types."""
         return self.root in NESTED_ROOTS
 
     @property
     def inner(self) -> tuple[DataType, ...]:
-        """The types right inside."""
+        """The types one level inside."""
         own = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; a scalar type gives itself, a VARIANT nothing."""
+        """The scalar types inside, at any depth; of a scalar type itself, of a VARIANT none."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:

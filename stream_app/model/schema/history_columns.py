@@ -107,7 +107,7 @@ def history_problems(
     try:
         history = history_columns(options)
     except UsageError:
-        return  # another check tells of wrong values
+        return  # another check reports wrong values
     if history is None:
         yield from (
             f"{option.key} needs history = true: add that, or leave it out"

@@ -1,8 +1,8 @@
 """Finds options with which Paimon cannot open a table; `merge_problems` judges merges.
 
-Paimon judges the schema whenever it opens a table. So one such option locks every reader and
-writer of Paimon out of a table that is in use. The same holds for nested columns, and for tables
-whose keys find their rows in any partition.
+Paimon judges the schema whenever it opens a table. So one such option locks Paimon's readers and
+writers out of a table that is in use. The same holds for some nested columns, and for keys that
+find their rows in any partition.
 
 Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`,
 `format/parquet/ParquetSchemaConverter.java`.
@@ -74,7 +74,7 @@ def paimon_problems(
 
 
 def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Options that name columns which are not there, or not of their type."""
+    """Options that name missing columns, or columns of the wrong type."""
     for key in options:
         if key.startswith(_FIELDS):
             yield from (

@@ -1,7 +1,8 @@
 """Gives the members of a nested type: fields of a ROW, elements of an ARRAY, values, keys of a MAP.
 
-So what holds inside of a ROW also holds inside of the others: reading by ids, widening, changes.
-The names are those of paths into columns. No schema file has the ids of elements, keys and values.
+So reading by ids, widening and changes work inside all nested types as they do inside a ROW. The
+members have the names that paths into columns use. No schema file has the ids of elements, keys and
+values.
 
 Source: Paimon `schema/SchemaChange.java`, `table/SpecialFields.java`.
 """
@@ -20,7 +21,7 @@ _BASE, _DEPTH_LIMIT = 536_870_911, 1024
 
 
 def members(data_type: DataType) -> tuple[DataField, ...]:
-    """What is right inside of a type, a MAP's values before its keys; empty for scalar types."""
+    """The members one level inside a type, a MAP's value before its key; empty for scalar types."""
     if data_type.element is None:
         return data_type.fields
     is_map = data_type.key is not None

@@ -1,7 +1,7 @@
 """Decides which changes of a column's type keep every value and the order of values.
 
-Statistics of such files still hold, and a job may continue to write the older type.
-`format.casting` reads values of other types.
+After such a change the statistics of older files stay valid, and a job may continue to write the
+older type. `format.casting` reads values of other types.
 
 Source: Paimon `schema/SchemaEvolutionUtil.java#devolveFilters`.
 """
@@ -32,8 +32,8 @@ def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) ->
     """Whether each value of the `stored` type is one of the `wanted` type.
 
     Args:
-        by_ids: fields of ROWs are known by their ids, and one of them may be dropped. Else they are
-            known by their names, and all must be there.
+        by_ids: match the fields of ROWs by their ids, and allow dropped fields. Otherwise match
+            them by name, and require all of them.
     """
     if stored.fits_into(wanted, by_ids=by_ids):
         return True

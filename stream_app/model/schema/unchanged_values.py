@@ -1,7 +1,7 @@
 """Marks values that a change omits because they stay as they are.
 
-Such rows have further columns behind those of the table. The decoder makes them, the shuffle
-carries them, and the write buffer puts the row's older values in their place.
+Rows with omitted values have additional columns behind those of the table. The decoder makes them,
+the shuffle carries them, and the write buffer puts the row's older values in their place.
 """
 
 from __future__ import annotations

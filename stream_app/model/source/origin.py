@@ -52,10 +52,10 @@ def origin_of(document: Mapping[str, Any]) -> Origin:
 
 
 def ghost_of(name: str) -> str:
-    """The table whose helper in an online schema change has this name; empty: it is no such name.
+    """The table that an online schema change copies into a table of this name, or empty.
 
-    Such a tool fills a copy of the table, and swaps both by a RENAME TABLE. All rows of the copy
-    are in the table too, or come into it by the swap.
+    The tool fills the copy, and swaps both tables by a RENAME TABLE. Each row of the copy is in the
+    table, too, or gets into it by the swap.
     """
     match = _GHOST.fullmatch(name)
     return match[1] if match else ""

@@ -1,7 +1,7 @@
 """The names of topics in a job that reads several Kafka clusters: pure.
 
-A topic of a further cluster is called ``CLUSTER/TOPIC`` in all that the job writes and shows. No
-topic of Kafka has a slash in its name. Only `kafka` and `app.source` ask a cluster by its own name.
+The job writes and shows a further cluster's topic as ``CLUSTER/TOPIC``. No Kafka topic has a slash
+in its name. Only `kafka` and `app.source` use the topic's name within its cluster.
 """
 
 from __future__ import annotations

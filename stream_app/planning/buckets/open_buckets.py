@@ -1,12 +1,12 @@
 """Decides which buckets of a partition are open: they take the keys that the partition lacks.
 
 A table with ``bucket = -1`` and a key has an index: the 32-bit hashes of all keys in each bucket. A
-key whose hash is in the index goes to the bucket of that hash. Any other goes to an open bucket, by
-its hash alone. So all tasks that know the index and the open buckets agree without asking each
-other.
+key whose hash is in the index goes to the bucket of that hash. Any other key goes to an open
+bucket, by its hash alone. So all tasks with the same index and open buckets agree without
+communication.
 
-An epoch is planned by the counts of a snapshot, so a bucket outgrows the target by what one or two
-epochs add.
+Each epoch is planned with the counts of a snapshot, so a bucket may exceed the target by the keys
+of one or two epochs.
 
 Source: Paimon `index/PartitionIndex.java#assign`, `index/HashBucketAssigner.java`. There each of
 several assigners fills its own buckets, one after the other.

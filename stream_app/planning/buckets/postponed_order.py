@@ -1,4 +1,4 @@
-"""The order in which the rows of ``bucket-postpone`` count.
+"""The order in which the rows of ``bucket-postpone`` are replayed.
 
 Source: Paimon `table/PostponeUtils.java#groupPostponeFiles`.
 """
@@ -16,7 +16,8 @@ WRITER = "stream_app"
 def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Files of ``bucket-postpone`` in the order in which their rows are replayed.
 
-    Our own are ordered by their sequence numbers, those of other engines by their creation.
+    stream_app's files are ordered by their sequence numbers, and other engines' by their creation
+    time.
     """
     ours: list[DataFileMeta] = []
     others: list[DataFileMeta] = []

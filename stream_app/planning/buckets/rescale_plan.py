@@ -1,6 +1,6 @@
 """Decides which partitions get another number of buckets, and which files are split together.
 
-`table.rescale.rescale` does it.
+`table.rescale.rescale` carries the plan out.
 
 Source: Paimon `flink/action/RescaleAction.java`, which reads and writes a partition whole.
 """

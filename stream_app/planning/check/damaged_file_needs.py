@@ -1,4 +1,4 @@
-"""Describes which versions need a damaged file, and the next step.
+"""Describes which versions need a damaged file, and how to repair the table.
 
 `table.check.dependent_versions` finds the versions, `table.check.table_check` asks for the words.
 """
@@ -37,7 +37,7 @@ class VersionName:
 
 
 def needs_text(needs: Collection[VersionName]) -> str:
-    """The needs in words: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
+    """The versions in words: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
     parts = []
     for is_changes, branch in sorted({(need.is_changes, need.branch) for need in needs}):
         names = [need for need in needs if (need.is_changes, need.branch) == (is_changes, branch)]

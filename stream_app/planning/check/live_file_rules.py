@@ -81,8 +81,8 @@ def level_findings(
     """Problems of the levels of one bucket of a table with a primary key.
 
     A level above 0 is one sorted run: no two of its files may share a key. Readers take the first
-    version that they find in a run. A file may lie higher than 'num-levels' says: writers take in
-    as many levels as they find.
+    version that they find in a run. A file's level may exceed 'num-levels', because writers accept
+    as many levels as exist.
     """
     levels: dict[int, list[DataFileMeta]] = {}
     for file in files:

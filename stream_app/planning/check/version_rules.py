@@ -36,7 +36,7 @@ class RecordCounts:
 def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Iterator[Finding]:
     """Compare a snapshot's counts with those of its manifests; unknown counts are skipped.
 
-    A wrong count does no harm to rows, but readers plan and users decide by it.
+    A wrong count damages no rows, but readers and users rely on it for their plans.
     """
     for name, claimed, in_files in (
         ("totalRecordCount", snapshot.total_record_count, counted.total),
@@ -111,7 +111,7 @@ def hint_findings(
         hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
     """
     latest, earliest = hints
-    # Paimon believes only what is above 0, and writes -1 when no changelog is left.
+    # Paimon ignores hints that are not above 0, and writes -1 when no changelog is left.
     is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
     if is_believed and latest not in numbers:
         newest = numbers[-1] if numbers else "none"

@@ -2,8 +2,8 @@
 
 A record counts from its origin. Origin 0 is the empty table: the sums are those of all rows. A
 commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
-need not wait while `stream-app analyze` reads an older version. The sums of all rows there, less
-the record there, plus the newest record, are the sums of all rows.
+continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
+sums that it read, minus that version's record, plus the newest record.
 
 Called by `table.commit.recorded_sums`. It takes and returns plain values.
 """

@@ -122,7 +122,7 @@ def _looked_up(
     bucket: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
-    """Conflicts of lookups: a further file above, or a missing one, would change the new rows."""
+    """Conflicts of lookups: an added or missing file above would change the new rows."""
     lifted = [
         change
         for change in changes
@@ -203,7 +203,7 @@ class SnapshotDelta:
 
 
 def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
-    """The cause of a conflict, its user, and the remedy.
+    """Describes a conflict's cause, the commit user behind it, and the remedy.
 
     Args:
         history: the latest commits, newest first; as much is taken of it as is needed.
@@ -212,8 +212,7 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
         case ConflictKind.FILE_GONE:
             return _of_a_missing_file(conflict, next(_deleting(conflict.change, history), None))
         case ConflictKind.BUCKET_COUNT:
-            # Several snapshots may have brought files of the new number: the first one is the
-            # cause.
+            # Several snapshots may have files of the new number; the first of them is the cause.
             cause = min(
                 _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
             )

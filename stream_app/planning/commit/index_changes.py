@@ -46,7 +46,7 @@ def chosen_rewrites(
         changed: data files that get another deletion vector, or their first.
         in_one_file: the bucket's vectors belong into one file, so any change concerns all.
 
-    An index file of which nothing changes stays as it is; an empty one is removed.
+        An index file without changes is kept, and an empty one is removed.
     """
     leaving = {*gone, *changed}
     files = [entry for entry in live if entry.holds_deletion_vectors]
@@ -65,7 +65,7 @@ def chosen_rewrites(
 def combined_index(
     live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> list[IndexManifestEntry]:
-    """The index files after the changes, of all types; `index_conflict` has nothing against it."""
+    """The index files of all types after changes in which `index_conflict` finds no conflict."""
     files = {entry.index_file.file_name: entry for entry in live}
     for change in changes:
         if change.kind is FileKind.DELETE:
@@ -82,7 +82,7 @@ def index_conflict(
     live_files: Collection[str],
     in_one_file: bool,
 ) -> str | None:
-    """The conflict of committing `changes` on top of `live`, in words; None: there is none.
+    """Describes the conflict of committing `changes` on top of `live`; None without one.
 
     Args:
         live: index files of the whole table, before the commit.

@@ -48,7 +48,8 @@ def epochs_of(newest_first: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
 def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -> JobEpoch | None:
     """The newest epoch of one job; None when no snapshot records one.
 
-    A COMPACT snapshot has the number of its job's newest epoch, even where no other record is left.
+    A COMPACT snapshot has its job's newest epoch as its identifier, even if no other record
+    remains.
     """
     number_alone: JobEpoch | None = None
     for one in newest_first:

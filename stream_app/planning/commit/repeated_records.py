@@ -1,4 +1,4 @@
-"""Finds records that a job would read although the table has them from another job.
+"""Finds records that a job would read although another job has committed them to the table.
 
 This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
 the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of

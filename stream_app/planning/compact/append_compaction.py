@@ -1,10 +1,9 @@
 """Decides which small files of a table without a primary key are joined.
 
-In a bucket rows have an order, so only files that lie beside each other become one (`in_sequence`,
+Rows of a bucket have an order, so only adjacent files are joined (`in_sequence`,
 `pick_compact_before`, `pick_full`). Without buckets each partition has a `SubCoordinator`, which
-remembers the files that were too few to be worth it. A round hands the small files that are new to
-it, and takes what is ready. Sees sizes only: no rows, no folders, no clock; a partition's age is
-counted in rounds.
+remembers files that were too few to be joined. Each round adds the new small files and takes the
+full bins. The module sees only sizes, and counts a partition's age in rounds.
 
 Source: Paimon `append/AppendCompactCoordinator.java`, `append/BucketedAppendCompactManager.java`.
 """

@@ -1,9 +1,9 @@
 """Chooses the rules by which a bucket is compacted, from its size and the size of its flushes.
 
-`table.compact.auto_policy` asks. Each candidate runs through `policy_simulation`, once for each
-size in flushes, rounded to a power of two: so buckets that are alike share one simulation. The same
-history has the same choice. Options that the table sets stay as they are. The number of levels
-stays too, because readers look for the highest level by it.
+`table.compact.auto_policy` calls it. `policy_simulation` simulates each candidate for a bucket's
+size in flushes, rounded to a power of two, so similar buckets share one simulation. The choice
+depends only on a bucket's history. Options that the table sets are never changed. Neither is the
+number of levels, because readers derive the highest level from it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BucketShape:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenShape:
-    """Buckets that are alike to a simulation: their rules, levels and size in flushes."""
+    """The rules, levels and size in flushes that buckets of one simulation share."""
 
     rules: UniversalCompaction
     num_levels: int

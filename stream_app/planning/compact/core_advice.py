@@ -1,6 +1,6 @@
-"""Judges whether compactions fit into their cores, and finds the epochs with which they would.
+"""Judges whether compactions have enough cores, and finds an epoch length for which they have.
 
-`table.compact.core_budget` asks after epochs, with simulated bytes. The job follows the user's
+`table.compact.core_budget` calls it after epochs, with simulated bytes. The job follows the user's
 trigger or freshness in any case: longer epochs are advice.
 """
 
@@ -16,7 +16,7 @@ LONGER = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreAdvice:
-    """What compactions need of their cores.
+    """The cores that compactions have, and those that they need.
 
     Attributes:
         cores: on which they may run.

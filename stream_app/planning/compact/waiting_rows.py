@@ -4,8 +4,8 @@ Readers of some tables skip level 0, and some changelogs are written by compacti
 epoch's compaction is part of the epoch: until it is committed, the epoch's rows wait. The level of
 a file shows whether its rows wait, so the metadata alone answers.
 
-The job's start and its looks while idle find by this rule the buckets to compact. Status, pages,
-metrics and `check` count by it.
+A starting or idle job finds the buckets to compact by this rule. Status, pages, metrics and `check`
+use it to count waiting rows.
 
 Source: Paimon `CoreOptions.java` (`batchScanSkipLevel0`),
 `table/source/snapshot/FullCompactedStartingScanner.java`.

@@ -1,9 +1,9 @@
-"""Counts distinct values in bounded memory: exactly while there are few, approximately beyond.
+"""Counts distinct values in bounded memory: few values exactly, many approximately.
 
-The sketch keeps the least hashes that it has seen (k minimum values). All of them are kept while
-there are fewer than `HASHES_MAX`, so the count is exact. Beyond, the greatest kept hash shows how
-densely hashes lie. The standard error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would
-need all values of a column in memory; Spark's ANALYZE estimates too, to 5 %.
+The sketch keeps the smallest hashes so far (k minimum values). Up to `HASHES_MAX` it keeps all
+hashes, so the count is exact. With more, the greatest kept hash shows their density. The standard
+error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would need all values of a column in
+memory; Spark's ANALYZE estimates too, to 5 %.
 
 Source: Bar-Yossef et al., "Counting distinct elements in a data stream", 2002.
 """

@@ -1,9 +1,9 @@
 """Makes the checksum of a table's rows known again, after a commit that did not carry it.
 
-1. Find the newest version of which no row waits for a compaction. There the rows of readers are
-   those that the changelog has led to.
+1. Find the newest version of which no row waits for a compaction. In that version readers see
+   exactly the rows to which the changelog leads.
 2. Read its rows whole, beside the table's jobs.
-3. Commit an ANALYZE snapshot. What jobs have committed since is added to the sums that were read.
+3. Commit an ANALYZE snapshot. It adds the checksum of all later commits to that of the read rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shows VECTOR columns as Arrow's lists of a fixed size, as libraries of vectors take them.
+"""Shows VECTOR columns as Arrow's fixed-size lists, which vector libraries expect.
 
-Files, merges and changes have them as lists, in which a null takes no room. Vectors inside of other
-columns stay lists.
+Files, merges and changes use variable lists, in which a null takes no space. Vectors inside nested
+columns stay such lists.
 """
 
 from __future__ import annotations

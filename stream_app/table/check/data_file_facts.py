@@ -1,4 +1,4 @@
-"""Measures the content of a data file in columns, and compares it with what a manifest says.
+"""Measures the content of a data file in columns, and compares it with its manifest entry.
 
 Each file is read through the schema that it was written with, so that nothing is cast.
 

@@ -1,7 +1,7 @@
 """Finds the versions of a table that need a file, after a check finds it damaged.
 
-Reads all manifests once more, and keeps which files each of them adds and deletes. It skips
-unreadable manifests: their versions are damaged anyway.
+It reads all manifests once more, and records which files each of them adds and deletes. It skips
+unreadable manifests, because their versions are damaged anyway.
 
 Source: Paimon `operation/FileStoreScan.java` (the files of a version).
 """

@@ -1,7 +1,7 @@
 """Checks that the file indexes of a table's newest version can be read, and names unknown kinds.
 
-A read does without an index of a kind that stream_app does not know, and opens more files. A
-damaged index ends the reads that ask it.
+A read ignores an index of an unknown kind, and opens more files. A damaged index fails the reads
+that use it.
 """
 
 from __future__ import annotations

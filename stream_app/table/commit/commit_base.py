@@ -1,6 +1,6 @@
 """The base of a commit, and the fields that its own snapshot takes from it.
 
-A part of file_store_commit, which makes a new one after each lost race.
+`file_store_commit` makes a new one after each lost race.
 """
 
 from __future__ import annotations

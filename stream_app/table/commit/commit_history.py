@@ -1,4 +1,4 @@
-"""A committer's knowledge of its table's snapshots, and checks that it still holds.
+"""What a committer knows of its table's snapshots, with checks that this is still true.
 
 Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
 detects a rollback of the table, or a second process with the same checkpoint, before it writes.

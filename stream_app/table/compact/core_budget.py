@@ -1,4 +1,4 @@
-"""Adds up what the compactions of a job's tables need of their cores.
+"""Adds up the cores that the compactions of a job's tables need.
 
 A job has one budget. Each table's `AutoPolicy` notes its needs after an epoch, and shows the advice
 beside its rules; the job makes a warning of it. Decisions are those of

@@ -1,8 +1,8 @@
 """Creates and deletes branches of a table, and makes the main branch follow one of them.
 
-A branch is a folder with schemas, snapshots and tags of its own. All other files are the table's.
-Expiry and rollback of one branch keep what the others need (`table.upkeep.file_deletion`), and what
-a deleted branch leaves are orphans.
+A branch is a folder with separate schemas, snapshots and tags. It shares all other files with the
+table. Expiry and rollback of one branch keep the files that others need
+(`table.upkeep.file_deletion`). A deleted branch leaves orphans.
 
 Source: Paimon `utils/FileSystemBranchManager.java`.
 """

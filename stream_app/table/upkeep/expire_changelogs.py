@@ -5,7 +5,8 @@ served as the changelog, it also deletes the files that the expired snapshot rem
 They belong to changelogs before it.
 
 The current producer decides which files are the changelog, because followers read all snapshots by
-it. So flushed files of a time without changelog files need not stay when there are some today.
+it. So flushed files from a time without changelog files may be deleted if the table has changelog
+files now.
 
 Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
 """

@@ -1,12 +1,12 @@
 """Drops partitions that are too old.
 
-A drop is an OVERWRITE commit with a user of its own. A job that writes the table treats it as
-another writer's, and drops its state of these buckets. The files are deleted when the earlier
+A drop is an OVERWRITE commit with a separate commit user. A writing job treats it as another
+writer's commit, and drops its state of these buckets. The files are deleted when the earlier
 snapshots expire.
 
-By update-time a partition is young again after each write to it. So a drop is made only on top of a
-snapshot in which all of its partitions are still too old. By their values they stay old, and late
-rows are dropped with them.
+With the strategy update-time each write makes its partition young again. So a drop is committed
+only on top of a snapshot in which all of its partitions are still too old. With the strategy
+values-time partitions stay old, and late rows are dropped with them.
 
 Source: Paimon `operation/PartitionExpire.java`.
 """

@@ -1,10 +1,10 @@
 """Collects the files that no retained version needs, and deletes them in a crash-safe order.
 
-Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
-rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
-file names is deleted before the file itself, so that after a crash the names of the rest can still
-be found. `ProtectedVersions` are tags, and all versions of other branches, whose files are
-retained. To a branch the main branch is another one.
+Expiry of snapshots and changelogs, deletion of tags, and rollback use it. They collect a
+`FilesToDelete`, which a dry run prints, and `delete_files` deletes. A file is deleted after the
+files that it names, so after a crash the remaining names can still be found. `ProtectedVersions`
+are tags, and all versions of other branches, whose files are retained. For a branch the main branch
+counts as another branch.
 
 Source: Paimon `operation/FileDeletionBase.java`, `utils/TagManager.java#taggedSnapshots`,
 `utils/BranchManager.java`. Paimon's expiry does not look at other branches.

@@ -1,8 +1,9 @@
 """Finds orphans in Iceberg's metadata folder: files of crashes that no live version names.
 
 Live are the newest version, the older versions that it keeps, and the version that a catalog names.
-If a catalog does not answer, all metadata files stay, because it may name any of them. A REST
-catalog registers one of a name of its own. Files of other programs' names are not looked at.
+If a catalog does not answer, all metadata files are kept, because it may name any of them. A REST
+catalog registers a metadata file under a separate name. The search ignores files whose names are
+another program's.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ a commit in between is safe, whatever the age of its files. Versions are snapsho
 long-lived changelogs, of the table and of its branches. When a version cannot be read completely,
 nothing is deleted, because its files cannot be determined.
 
-A writer's files are named by nothing until they are committed; their age alone keeps them, so it is
+No version names a writer's files until they are committed. Only their age protects them, so it is
 judged with care (`time_of_age`). The search ignores folders that are not Paimon's, and files
 outside of the table's folder, except its metadata for Iceberg (`iceberg_orphans`).
 

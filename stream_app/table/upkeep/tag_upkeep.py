@@ -3,9 +3,9 @@
 A job calls it after its commits, and at the end of a period. Only the tags record the progress:
 after a crash the next job examines the snapshots behind the newest automatic tag.
 
-A period that ends while nothing is committed has no snapshot behind its end. By process time it
-gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
-of their own.
+A period that ends without a later commit has no snapshot behind its end. With process time the job
+commits an empty snapshot for it before any other rows, because Paimon's automatic tags each need a
+separate snapshot.
 
 Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java` (`forceCreatingSnapshot`),
 `tag/TagTimeExpire.java`.

@@ -1,10 +1,10 @@
 """Refuses tables whose versions stream_app cannot delete or tag safely.
 
-Called by the verbs of upkeep before they plan anything. These checks are weaker than those for
-writing (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must
-find it, and need not understand its rows. So another merge engine, file format or way to choose
-buckets is no matter here. An option that stream_app does not know does matter: by it, other readers
-may need what an expiry deletes.
+The upkeep verbs call it before they plan anything. These checks are weaker than those for writing
+(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
+and need not understand its rows. So an unsupported merge engine, file format or bucket function is
+accepted here. An unknown option is refused, because other readers may need files by it that an
+expiry deletes.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 """

@@ -1,7 +1,7 @@
 """Refuses files that this process cannot compact, before it adds more to their bucket.
 
-A job checks every file that it meets, at start and later. Otherwise the job would keep writing
-until a compaction fails.
+A job checks every file that it reads from a manifest, at its start and later. Otherwise the job
+would keep writing until a compaction fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lists the existing versions of a table: snapshots, tags, and changelogs that outlive them.
 
-It serves callers that must know every name in use: the check and the removal of orphans. A version
-that expires during the listing is left out, but the tag or changelog that it becomes is listed.
+The check and the removal of orphans use it, because they need every name in use. A version that
+expires during the listing is left out, but the tag or changelog that it becomes is listed.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """

@@ -1,7 +1,7 @@
 """Writes the files of one bucket of a table without a primary key: no sort, merge or buffer.
 
-Made by `table.write.bucket_writer`, in a task. It does not compact: the driver decides on that
-after the commit.
+`table.write.bucket_writer` makes it in a task. It never compacts: the driver decides about
+compactions after the commit.
 
 Source: Paimon `append/AppendOnlyWriter.java`.
 """

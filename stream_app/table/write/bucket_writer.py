@@ -1,4 +1,4 @@
-"""The port of a task's writer of one bucket. Each kind of table has its own.
+"""The port of a task's writer of one bucket. Each kind of table implements it.
 
 Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java`.
 """

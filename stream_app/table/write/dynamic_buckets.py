@@ -1,8 +1,8 @@
 """Finds buckets by an index of hashes, for ``bucket = -1`` with a key that contains the partition.
 
-Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`HashIndexWriter`).
-Between them rows are shuffled once: a task needs no other task to give a new key its bucket
-(`planning.buckets.open_buckets`).
+Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
+(`HashIndexWriter`). Rows are shuffled only once, between the stages, because a task can choose a
+new key's bucket alone (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
 """

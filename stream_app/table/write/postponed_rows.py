@@ -1,9 +1,9 @@
 """``bucket = -2``: rows gather in ``bucket-postpone``, and a later compaction gives them buckets.
 
 Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
-rows of a key need an order among their files. Paimon orders the files of one writer by their
-creation, and those of different writers not at all; their names have the writer. So each key
-belongs to one key share for good, and one task writes a key share in an epoch.
+rows of a key need an order among their files. Paimon orders the files of one writer, whose names
+contain it, by their creation; files of different writers have no order. So each key permanently
+belongs to one key share, and one task writes each key share in an epoch.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
 `table/sink/PostponeBucketRowKeyExtractor.java`.

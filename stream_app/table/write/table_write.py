@@ -1,6 +1,6 @@
 """Writes one task's share of an epoch: buckets one after another.
 
-Called by the Spark stage that writes. One writer is open at a time, so its buffer bounds the task's
+The writing stage in Spark calls it. One writer is open at a time, so its buffer bounds the task's
 memory. Files are synced while the next ones are written.
 
 Source: Paimon `table/sink/TableWriteImpl.java`.

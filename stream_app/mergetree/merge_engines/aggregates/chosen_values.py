@@ -1,6 +1,6 @@
 """Chooses one of a segment's values: the first, the last, the largest, the smallest.
 
-The functions find the row that has this value, and copy nothing.
+The functions return the row with this value, and copy no values.
 
 Source: Paimon `mergetree/compact/aggregate/Field{First,Last}*Agg.java`, `FieldMaxAgg.java`,
 `FieldMinAgg.java`, `FieldBool*Agg.java`, `FieldPrimaryKeyAgg.java`.

@@ -1,7 +1,7 @@
 """Computes ``collect``, ``merge_map``, ``nested_update`` and ``nested_partial_update``.
 
-Where Paimon uses a hash set, the order of elements is that in which they came. Paimon holds maps
-and small tables in hash maps; here an element keeps the place where its key came first.
+Where Paimon uses a hash set, elements have the order of their arrival. Where Paimon uses a hash
+map, an element keeps the position at which its key first appeared.
 
 Source: Paimon `mergetree/compact/aggregate/FieldCollectAgg.java`, `FieldMergeMapAgg.java`,
 `FieldNestedUpdateAgg.java`, `FieldNestedPartialUpdateAgg.java`.

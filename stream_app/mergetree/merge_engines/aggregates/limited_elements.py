@@ -1,4 +1,4 @@
-"""Computes functions whose elements depend on the previous state, step by step.
+"""Computes, step by step, functions whose elements depend on the value so far.
 
 ``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one change of
 each segment, for all segments at once (`SegmentChanges.rounds`).

@@ -4,8 +4,9 @@ A value has the byte 1 (0: an empty bitmap, and nothing follows), a tree, and co
 gives the high 48 bits of numbers the index of a container. The container has their low 16 bits in
 the bytes of the portable 32-bit format. All is little-endian but for the 48 bits.
 
-Java numbers containers by the order in which they were added; here they lie in order of the
-numbers. So equal bitmaps have equal bytes here, and may have others in Java, which reads both.
+Java stores containers in the order of their creation; this encoder stores them in the order of
+their numbers. So equal bitmaps have equal bytes here, although Java may write other bytes. Java
+reads both.
 
 Source: RoaringBitmap 1.2 `longlong/HighLowContainer.java`, `art/Art.java`, `art/Node*.java`,
 `art/Containers.java`; the RoaringFormatSpec.

@@ -1,9 +1,9 @@
 """Computes ``sum`` and ``product`` with Java's arithmetic.
 
 Whole numbers overflow silently, floating-point numbers add up one after the other, and a decimal
-that overflows becomes null. Decimals are whole numbers of their last digit: those of up to 18
-digits are int64. Longer ones are Python integers in an array of objects, whose operations NumPy
-applies to all of them.
+that overflows becomes null. Decimals are computed as unscaled integers. Up to 18 digits they are
+int64. Longer ones are Python integers in an object array, on which NumPy operates element by
+element.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldSumAgg.java`, `FieldProductAgg.java`,
 `utils/DecimalUtils.java`, `data/Decimal.java#fromBigDecimal`; Java's `BigDecimal`.

@@ -1,7 +1,7 @@
 """Unites sets of numbers in byte columns: Roaring bitmaps, and sketches that count distinct values.
 
-Each value is an object of a library in C++, so values that meet are united one by one. A value that
-is alone stays as it is. The results are bytes that Paimon reads as the sets that it makes.
+A C++ library parses each value into an object, so values are united one by one. A value without
+others in its segment stays unchanged. Paimon can read the resulting bytes.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldRoaringBitmap{32,64}Agg.java`,
 `FieldHllSketchAgg.java`, `FieldThetaSketchAgg.java`, `utils/{HllSketchUtil,ThetaSketch}.java`.

@@ -1,8 +1,8 @@
 """Skips data files that hold no matching row, as their file indexes prove.
 
-Called by `table.read`: the plan of a read asks the indexes in manifests, and the read those in
-files beside the data files. An index knows the rows of its file alone. So where versions are merged
-a file may be skipped only with all others of its section.
+`table.read` calls it: planning uses the indexes in manifests, and reading uses those in files
+beside the data files. An index covers only its file's rows. So where versions are merged, a file
+may be skipped only together with its whole section.
 
 Source: Paimon `fileindex/FileIndexPredicate.java`, `io/FileIndexEvaluator.java`.
 """

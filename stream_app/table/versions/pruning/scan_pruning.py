@@ -1,7 +1,8 @@
 """Skips manifests, partitions and buckets without a matching row.
 
-Called by file_store_scan, which never opens what is skipped. The partitions of a manifest decide.
-Its range of buckets does not, because older files may have another bucket count than the table.
+`file_store_scan` calls it, and never opens a skipped manifest. A manifest is skipped by its range
+of partitions. Its range of buckets is not used, because older files may have another bucket count
+than the table.
 
 Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreScan.java`.
 """
