@@ -1,16 +1,16 @@
 """The command line: finds and runs the verb, and turns the outcome into an exit code.
 
-A verb is a module: see `VerbModule`. Only the verb that is asked for is imported, so that ``read
+Each verb is a module (see `VerbModule`). Only the module of the given verb is imported, so ``read
 --help`` neither waits for Spark nor needs Java.
 
 Exit codes:
 
-* 0: the verb has done its work.
-* 1: the verb failed and may succeed when it is repeated, or `check` has found something.
-* 2: only a person can repair the cause, such as wrong arguments, a missing table or a damaged file.
-  `errors` has the classes.
-* 130: Ctrl-C has ended the verb.
-* 141: the reader of the output is gone, as in ``read TABLE | head``.
+* 0: the verb succeeded.
+* 1: the verb failed but may succeed when it is repeated, or `check` found a problem.
+* 2: only an operator can fix the cause, such as wrong arguments, a missing table or a damaged file.
+  `errors` lists the classes.
+* 130: Ctrl-C ended the verb.
+* 141: the reader of the output has gone away, as in ``read TABLE | head``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it;
 
 
 class VerbModule(Protocol):
-    """The parts of a verb's module; the first two are texts of its help."""
+    """The members of a verb's module; the first two are help texts."""
 
     DESCRIPTION: str
     EPILOG: str
@@ -69,14 +69,14 @@ def main(
         The exit code.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
         return _exit_code_of(argv, verbs, program)
 
 
 def verb_module(argv: Sequence[str], verbs: tuple[Verb, ...] = VERBS) -> VerbModule | None:
-    """Import the verb that a command line begins with; None: it begins with none."""
+    """Import the verb with which a command line begins; returns None if it begins with no verb."""
     wanted = _wanted(argv, verbs)
     return None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
 
@@ -129,7 +129,7 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
 
 
 class _WideHelp(argparse.RawDescriptionHelpFormatter):
-    """Keeps each verb and its meaning on one line."""
+    """Formats each verb and its help on one line."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
@@ -139,7 +139,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
 def _parser(
     wanted: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
 ) -> argparse.ArgumentParser:
-    """The whole command line, with the arguments of the wanted verb only."""
+    """The parser of the whole command line, with only the arguments of the given verb."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="CDC from Kafka into Apache Paimon tables, compacted while it is written.",

@@ -82,7 +82,8 @@ class JobChecks:
                 where="sync.transactions",
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
-        if reader is None and self.stream.freshness is not None:
+        has_pace = self.stream.freshness is not None and not self.stream.is_available_now
+        if reader is None and has_pace:
             raise UsageError(
                 "only the native reader chooses the length of epochs, and it cannot read this "
                 "source",

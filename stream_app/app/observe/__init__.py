@@ -1,1 +1,1 @@
-"""Reports of a running job: events, numbers, health, notices."""
+"""Observes a running job: events, metrics, health, notices."""

@@ -1,1 +1,1 @@
-"""Operators' work on a job and its tables: inspect, check, replay, backfill, propose."""
+"""Operations on a job and its tables: inspect, check, replay, backfill, propose."""

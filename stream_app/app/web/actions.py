@@ -1,8 +1,8 @@
-"""Actions of the page on a table: off without a token, which each request must have.
+"""The page's actions on a table. They require a token in each request, and are off without one.
 
-An action runs in a thread, by the functions of its verb. A compaction is a process of its own,
-``stream-app compact``. It may run beside the table's job, because a compaction that loses a
-conflict is dropped. At most one action runs for a table at a time.
+An action runs in a thread, with the functions of its verb. A compaction is a separate process,
+``stream-app compact``. It may run beside the table's job, because a conflicting compaction is
+dropped. At most one action runs for a table at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ActionKind:
     """One action.
 
     Attributes:
-        name: in forms and addresses.
+        name: its name in forms and addresses.
         does: its effect, as text for the confirmation.
         asks_name: whether it needs the name of a tag.
         is_remedy: whether it may solve a table's problem.
@@ -93,7 +93,7 @@ def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> S
     """The actions that fit a table, those that may solve its problem first.
 
     Args:
-        state: the table's state in `job_status`; None: unknown.
+        state: the table's state in `job_status`, or None if unknown.
     """
     actions = [RESUME] if state == HELD else []
     if can_open:
@@ -113,10 +113,10 @@ RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
 def token_of(environ: Mapping[str, str]) -> str | None:
-    """The token that actions need; None if the site has no actions.
+    """The token that actions require, or None if the site has no actions.
 
     Raises:
-        UsageError: it is too short.
+        UsageError: the token is too short.
     """
     token = environ.get(TOKEN_VARIABLE) or None
     if token is not None and len(token) < TOKEN_MIN:
@@ -130,7 +130,7 @@ def token_of(environ: Mapping[str, str]) -> str | None:
 def is_same_origin(headers: Mapping[str, str]) -> bool:
     """Whether a request comes from a page of this server, or from no page at all.
 
-    Browsers say so in ``Sec-Fetch-Site``, also through a proxy; old ones send ``Origin`` alone.
+    Browsers send ``Sec-Fetch-Site``, also through a proxy; old browsers send only ``Origin``.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -141,7 +141,7 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True)
 class ActionRun:
-    """One action; its lines come while it runs.
+    """A run of an action, which adds lines of output while it runs.
 
     Attributes:
         state: ``running``, ``done`` or ``failed``.
@@ -167,11 +167,11 @@ class ActionRun:
 
 @dataclass(slots=True)
 class Actions:
-    """The actions of a site. Any thread may ask.
+    """The actions of a site. Thread-safe.
 
     Attributes:
-        token: None: all actions are refused.
-        command: begins a process that compacts; the arguments of ``compact`` follow.
+        token: the token; None refuses all actions.
+        command: the command that starts a compaction, before the arguments of ``compact``.
         patience_s: seconds for which `begin` waits for the end.
     """
 
@@ -190,7 +190,7 @@ class Actions:
 
     @property
     def secrets(self) -> Secrets:
-        """The token, which no page may hold."""
+        """The token, which no page may contain."""
         return Secrets([] if self.token is None else [self.token])
 
     def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
@@ -209,15 +209,16 @@ class Actions:
         return None
 
     def begin(self, name: str, form: Mapping[str, str]) -> ActionRun:
-        """Begin an action; a short one has already ended on return.
+        """Begin an action; a short action has already ended on return.
 
         Args:
-            name: of a table; empty: of none, whose records alone can be replayed.
+            name: the name of a table. It is empty for records without a table, which can only be
+                replayed.
             form: ``action``, and ``tag`` for a tag's name.
 
         Raises:
-            UsageError: there is no such action, or one runs for this table.
-            TableNotFoundError: there is no such table.
+            UsageError: the action does not exist, or one already runs for this table.
+            TableNotFoundError: the table does not exist.
         """
         what = form.get("action", "")
         known: Mapping[str, Callable[[], Iterator[str]]] = {

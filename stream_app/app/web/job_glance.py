@@ -21,14 +21,15 @@ class JobGlance:
     Attributes:
         is_here: whether the job runs in this process.
         max_staleness_s: seconds for which a table may be behind.
-        changed_s: seconds since the newest commit of any table; None: there is none.
-        ends_problem: why the broker does not report the topics' ends; None: it does.
-        messages_per_s: the messages a second of all tables, lately; None: the job runs elsewhere.
-        running, queued: compactions of all tables; None: the job runs elsewhere.
-        waiting: records in quarantine by table, of which there are some; '' has those of no table;
-            None: they are not counted.
+        changed_s: seconds since the newest commit of any table, or None without a commit.
+        ends_problem: why the broker does not report the topics' ends, or None if it does.
+        messages_per_s: the recent messages per second of all tables; None if the job runs
+            elsewhere.
+        running, queued: the compactions of all tables; None if the job runs elsewhere.
+        waiting: records in quarantine by table, only nonzero counts; '' counts records without a
+            table. None if they are not counted.
         warnings: the warnings of the job.
-        decoder: what decodes its messages; empty: the format leaves no choice.
+        decoder: the decoder in use; empty if the format has only one.
     """
 
     is_here: bool = False

@@ -1,4 +1,4 @@
-"""Provides the tables of a job to pages, whether the job runs or not."""
+"""Provides the tables of a job to pages, even if the job does not run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _Answer = TypeVar("_Answer")
 
 
 class _CachedAnswer(Generic[_Answer]):
-    """Caches an answer that is slow to get, and asks again after a pause. Any thread may look."""
+    """Caches a slow answer, and asks again after a pause. Thread-safe."""
 
     def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
         self._ask, self._clock = ask, clock
@@ -62,7 +62,7 @@ class _CachedAnswer(Generic[_Answer]):
         self._lock = threading.Lock()
 
     def current(self) -> _Answer:
-        """The present answer, or one from a moment ago."""
+        """The current or a recent answer."""
         with self._lock:
             began = self._clock.steady_seconds()
             if self._asked is not None:
@@ -80,7 +80,7 @@ class ShownJob:
     """The parts of a job's configuration that pages show.
 
     Attributes:
-        quarantine: the folder of the job's bad records; None: there is none.
+        quarantine: the folder of the job's bad records, or None.
         max_staleness_s: seconds without success after which the job is not healthy.
         spark: Spark's settings, for compactions that a page starts.
         settings: section → key → the value as TOML, with secrets hidden.
@@ -96,12 +96,12 @@ class ShownJob:
 
 
 class JobSite(Site):
-    """The tables of a job; the job may run or not.
+    """The tables of a job, which need not run.
 
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 
     Attributes:
-        history: history of the job in this process; None: there is none.
+        history: the history of the job in this process, or None.
         ask_ends: returns the topics' ends, or None after a call with the reason. By default it
             asks the broker.
         read: reads ranges of the topics for a replay; None: by Kafka's client.

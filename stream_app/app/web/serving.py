@@ -1,7 +1,7 @@
 """Runs the server of the pages until it is ended.
 
-It answers only requests for known names and addresses. So a foreign page cannot read it through a
-name that resolves to this server.
+It only answers requests for known host names and addresses. So a page of another site cannot read
+it through a name that resolves to this server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def answers_to(asked: str, names: Collection[str]) -> bool:
 
     Args:
         asked: the header ``Host``, with or without a port.
-        names: in small letters; `ANY_NAME` in them: all.
+        names: in lower case; with `ANY_NAME` all names are accepted.
     """
     try:
         name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")
@@ -53,7 +53,7 @@ def serve(
 
     Args:
         host: address to listen at.
-        port: 0: any that is free.
+        port: 0: any free port.
         token: the token of actions; None: there are none.
         names: to which it answers beside ``localhost``, `host` and the machine's own.
 
@@ -98,7 +98,7 @@ def serving(
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Answers requests that name the server rightly."""
+    """Answers requests for the server's names."""
 
     app: ASGIApp
     names: Collection[str]

@@ -1,6 +1,6 @@
 """Provides tables to pages: those of a warehouse, or those of a job.
 
-A site is asked from threads of the server, and keeps no table open.
+Threads of the server call a site, which keeps no table open.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _THREADS = 8
 
 
 class Site(Protocol):
-    """Some tables, by name; without a job they have no epochs, no quarantine and no settings.
+    """A set of named tables; without a job they have no epochs, no quarantine and no settings.
 
     Attributes:
         clock: the time of ages.
@@ -52,14 +52,12 @@ class Site(Protocol):
 
     @property
     def secrets(self) -> Secrets:
-        """Texts that no page may hold."""
+        """Texts that no page may contain."""
         ...
 
     @property
     def ends_problem(self) -> str | None:
-        """The reason why the broker has not reported the topics' ends lately; None if it has, or
-        need not.
-        """
+        """Why the broker has not reported the topics' ends recently, or None."""
         return None
 
     def status(self, name: str) -> TableStatus | None:
@@ -82,7 +80,7 @@ class Site(Protocol):
         """Open one of the tables, as it is now.
 
         Raises:
-            TableNotFoundError: there is none of this name.
+            TableNotFoundError: there is no table of this name.
             StreamAppError: it cannot be read.
         """
         ...
@@ -104,15 +102,18 @@ class Site(Protocol):
         return UnassignedFacts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - a default
-        """The newest epochs of a table, oldest first; none when this process is not its job."""
+        """The newest epochs of a table, oldest first; empty if its job does not run in this
+        process.
+        """
         return ()
 
     def now(self, name: str) -> TableNow | None:  # noqa: ARG002 - a default
-        """A table's compactions now; None when this process is not its job."""
+        """A table's current compactions, or None if its job does not run in this process."""
         return None
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay the records of a table's quarantine, or of no table; returns lines that report it.
+        """Replay quarantined records of a table, or those without a table; returns lines of a
+        report.
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
@@ -124,7 +125,7 @@ class Site(Protocol):
         )
 
     def resume(self, name: str) -> Iterator[str]:
-        """Ask the job to try a held table again; returns lines that report it.
+        """Ask the job to retry a held table; returns lines of a report.
 
         Raises:
             UsageError: the table is not held back, or these are not the tables of a job.

@@ -68,7 +68,7 @@ class TablePage:
     """One table at its newest snapshot.
 
     Attributes:
-        is_empty: there is no snapshot yet.
+        is_empty: whether the table has no snapshot yet.
         overview: None: there is no snapshot, or it cannot be read.
         trees: those with the most sorted runs; `more_trees` are not shown.
         write_amplification: bytes that appends and compactions of the shown snapshots wrote for
@@ -104,7 +104,7 @@ def table_page(
     quarantine: Callable[[], Quarantine | None],
     now: TableNow | None = None,
 ) -> TablePage:
-    """Read a page; files of rows are not opened. An unreadable part hides no other.
+    """Read a page, without opening data files. An unreadable part does not hide the others.
 
     Args:
         quarantine: opens the job's.
@@ -168,7 +168,7 @@ def rows_of(
     limit: int,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> MatchingRows:
-    """Some rows of the newest snapshot.
+    """Read some rows of the newest snapshot.
 
     Args:
         where: a condition as in ``stream-app read --where``; None: any row.
@@ -213,7 +213,7 @@ def changes_of(
     `QUERY_ROWS_MAX` at most. Of a snapshot's changes only the first `CHANGES_READ` are looked at.
 
     Args:
-        goes_on: asked after each snapshot; False ends the read with what was found.
+        goes_on: called after each snapshot; False ends the read with the changes so far.
     """
     latest = table.snapshots.latest_id()
     if latest is None:
@@ -232,7 +232,7 @@ def changes_of(
 
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
     """The last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
-    # Do not use the consumer of the table's options: a page leaves no trace.
+    # Do not use the consumer of the table's options, because a page must not change the table.
     how = Following(start=stream_start("default", snapshot_id=number), end=number)
     kept, rows, read = deque[pa.RecordBatch](), 0, 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), how))) as batches:

@@ -62,7 +62,7 @@ class Parts:
         return None
 
     def problems(self) -> list[Problem]:
-        """Each error once, with the parts that it hides."""
+        """Each distinct error, with the parts that it hides."""
         return [
             Problem(parts=tuple(dict.fromkeys(parts)), error=error)
             for error, parts in self._errors.values()
@@ -193,7 +193,7 @@ def quarantined_kinds(
         committed: as `Quarantine.waiting_records`.
 
     Raises:
-        CorruptFileError: a file of the folder is no quarantine's.
+        CorruptFileError: a file in the folder does not belong to a quarantine.
     """
     opened = quarantine()
     if opened is None:

@@ -63,7 +63,7 @@ def with_refused(
 
 @dataclass(slots=True)
 class UnassignedRecords:
-    """Caches the facts until the folder changes. Any thread may ask.
+    """Caches the facts until the folder changes. Thread-safe.
 
     Attributes:
         quarantine: opens the folder; None: there is none.

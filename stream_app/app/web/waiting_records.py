@@ -21,7 +21,7 @@ _COUNT_S = 1.0
 
 
 class WaitingRecords:
-    """The count of a job's bad records, by table. Any thread may ask.
+    """The count of a job's bad records, by table. Thread-safe.
 
     Args:
         folder: of the quarantine; None: the job has none.
@@ -38,7 +38,7 @@ class WaitingRecords:
             self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
 
     def by_table(self) -> Mapping[str, int] | None:
-        """The last count by a table's full name; None: none has ended yet.
+        """The last count by a table's full name, or None before the first count has ended.
 
         It counts again when that is due. A slow count continues in its thread.
         """
@@ -50,7 +50,7 @@ class WaitingRecords:
         return self._counts
 
     def count_anew(self) -> None:
-        """Let the next question count again: records have been replayed."""
+        """Make the next call count again, after records were replayed."""
         self._until = float("-inf")
 
     def _count(self, watch: QuarantineWatch) -> None:

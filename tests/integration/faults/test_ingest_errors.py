@@ -110,6 +110,17 @@ def test_a_wrong_configuration_shows_all_its_problems_before_spark_starts(
     assert "starting Spark" not in done.stderr
 
 
+def test_freshness_needs_the_native_reader_unless_the_job_drains(bench: JobBench) -> None:
+    topic = bench.topic([change(1, "a")])
+    pace = {"trigger": None, "freshness": "2 seconds"}
+    bench.configure(topic, source={"reader": "spark"}, stream=pace)
+    error = bench.fails()
+    assert error.startswith("only the native reader chooses the length of epochs")
+    assert "  where: stream.freshness\n  to fix: give stream.trigger in its place" in error
+    bench.run("stream.trigger=availableNow")
+    assert bench.rows() == {1: "a"}
+
+
 def test_a_checkpoint_belongs_to_one_table(bench: JobBench) -> None:
     """Another table; the table dropped and recreated; the table rolled back by hand."""
     topic = bench.topic([change(1, "a")])

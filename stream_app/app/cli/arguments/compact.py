@@ -97,8 +97,9 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
 
     Raises:
         UsageError: an argument is wrong.
-        TableNotFoundError: there is no such table.
-        UnsupportedTableError: we cannot write it, or its options and these contradict each other.
+        TableNotFoundError: the table does not exist.
+        UnsupportedTableError: stream_app cannot write the table, or its options contradict the
+            arguments.
     """
     if args.full and args.follow:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Arguments that name the other side of a comparison by checksums: ``--source``, and others."""
+"""Arguments that name the other side of a comparison by checksums, such as ``--source``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_database_table(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that a database as ``--source`` has besides."""
+    """Add the arguments that are only for a database as ``--source``."""
     help_of_name = "the table's name in the database of --source; default: its name here"
     parser.add_argument("--source-table", metavar="NAME", help=help_of_name)
     parser.add_argument(
@@ -39,10 +39,10 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
 
 
 def named_database(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
-    """The database of ``--source``, or without a value the one of the configuration.
+    """The database of ``--source``, or the configuration's database if the argument has no value.
 
     Raises:
-        UsageError: none is named, or it is of a kind that cannot be read.
+        UsageError: no database is named, or it is of an unsupported kind.
     """
     if args.source:
         return parse_jdbc_url(args.source, "--source", SERVERS)

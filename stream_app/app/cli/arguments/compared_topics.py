@@ -25,15 +25,14 @@ def compared_topics(
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, or None; and the settings that make rows of their messages.
+    """The topics to compare with, or None, and the settings for decoding their messages.
 
     Args:
-        tables: the tables of the job; None: none is named.
+        tables: the tables of the job, or None if no job is named.
         option: the argument that names a topic.
 
     Raises:
-        UsageError: the configuration is wrong or another table's, or a topic is not written as it
-            must be.
+        UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
     source, rules, location = SourceConfig(), TableConfig(), table.location
     if tables is None and args.source_kafka is None:
@@ -72,7 +71,7 @@ def check_is_kafka(args: argparse.Namespace, source: SourceConfig) -> None:
     """Refuse a job that does not read topics.
 
     Raises:
-        UsageError: its source is of another kind.
+        UsageError: the job has another kind of source.
     """
     if source.kind is not SourceKind.KAFKA:
         raise UsageError(

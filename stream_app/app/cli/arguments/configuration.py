@@ -30,9 +30,9 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def configuration_of(args: argparse.Namespace) -> AppConfig | None:
-    """The configuration that ``--conf`` names; None without the argument.
+    """The configuration that ``--conf`` names, or None without the argument.
 
     Raises:
-        UsageError: it has problems.
+        UsageError: the configuration has problems.
     """
     return None if args.conf is None else load_config(args.conf, [], os.environ)

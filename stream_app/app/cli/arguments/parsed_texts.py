@@ -16,9 +16,11 @@ def duration_argument(name: str, text: str) -> int:
     """Parse a duration with a unit, such as ``1h``; returns milliseconds.
 
     Raises:
-        UsageError: it is no duration; `name` is the argument's.
+        UsageError: the text is not a duration; `name` is the name of the argument.
     """
-    if text.strip().isdecimal():  # to Paimon these would be milliseconds, which are not meant here
+    if (
+        text.strip().isdecimal()
+    ):  # Paimon would read such a number as milliseconds, which nobody means here
         raise UsageError(f"{name} {text} has no unit", fix="write it as 30min, 1h or 2d")
     try:
         return parse_duration_ms(text)
@@ -27,5 +29,5 @@ def duration_argument(name: str, text: str) -> int:
 
 
 def columns_argument(text: str | None) -> list[str] | None:
-    """The names that ``--columns`` lists; None: all."""
+    """The names that ``--columns`` lists, or None for all columns."""
     return None if text is None else [part.strip() for part in text.split(",")]

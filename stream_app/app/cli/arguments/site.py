@@ -35,10 +35,10 @@ def add_site(parser: argparse.ArgumentParser) -> None:
 
 
 def site_of(args: argparse.Namespace) -> Site:
-    """The tables that ``--warehouse``, or ``--conf`` and ``--set``, name.
+    """The tables of ``--warehouse``, or of the job of ``--conf`` and ``--set``.
 
     Raises:
-        UsageError: the warehouse is not there, or the configuration is wrong.
+        UsageError: the warehouse does not exist, or the configuration is wrong.
     """
     if args.conf is not None:
         config = load_config(args.conf, args.set, os.environ)

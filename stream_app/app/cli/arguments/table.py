@@ -27,7 +27,7 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
     """The argument TABLE.
 
     Args:
-        or_all: the meaning of a command line without a table; empty: it is an error.
+        or_all: the meaning of a command line without a table; empty if the table is required.
     """
     parser.add_argument(
         "table",
@@ -48,10 +48,10 @@ def add_table_and_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def table_location(text: str, environ: Mapping[str, str]) -> str:
-    """The folder of the table on a command line, which is a folder or ``database.name``.
+    """The folder of the table on a command line, given as a folder or as ``database.name``.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is neither.
     """
     if "\0" in text or not text.strip():
         raise UsageError(
@@ -68,8 +68,8 @@ def named_table(location: str) -> FileStoreTable:
     """Open the table, with options of the file system and of a catalog from the environment.
 
     Raises:
-        TableNotFoundError: there is no table.
-        UsageError: the file system is not known, or what it needs is missing.
+        TableNotFoundError: the table does not exist.
+        UsageError: the file system is unknown, or one of its packages or settings is missing.
     """
     file_system, catalog = file_io_options(os.environ), catalog_options(os.environ)
     if catalog and _DATABASE_AND_NAME.fullmatch(location) and not Path(location).exists():

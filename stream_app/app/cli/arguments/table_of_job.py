@@ -23,7 +23,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
     """Check that a job has a table.
 
     Raises:
-        UsageError: it has none of that name; the error suggests the nearest.
+        UsageError: the job has no table of this name; the error suggests the nearest name.
     """
     if name in known:
         return
@@ -36,7 +36,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
 
 
 def names_of_job(tables: TablesOfJob) -> Sequence[str]:
-    """The tables that a job has met, if its checkpoint can be read here."""
+    """The tables that a job knows, if its checkpoint can be read here."""
     try:
         paths = paths_of(tables, needs_one=False)
     except UsageError:

@@ -1,4 +1,4 @@
-"""Changes as Debezium's JSON messages, put together in columns.
+"""Writes changes as Debezium's JSON messages, built in columns.
 
 =====================  ======================================================
 rows                   message
@@ -41,10 +41,10 @@ _KINDS = pa.array([kind.short for kind in RowKind])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumMessages:
-    """Makes messages of the changes of one table.
+    """Converts the changes of one table to messages.
 
     Attributes:
-        table: its folder, …/db.db/table, for the field ``source``.
+        table: the table's folder, …/db.db/table, for the field ``source``.
         keys: columns of the primary key; without any, messages have no key.
     """
 
@@ -107,7 +107,7 @@ class DebeziumMessages:
 
 
 def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The mask of +U rows that belong to a pair and have no message of their own."""
+    """Mark the +U rows that belong to a pair, and so have no separate message."""
     follows = np.zeros_like(pairs)
     follows[1:] = pairs[:-1]
     return follows

@@ -1,4 +1,4 @@
-"""Prints findings and what was examined; and gives the exit code of a check."""
+"""Prints the findings and the extent of a check, and chooses its exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKin
 
 
 def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
-    """The findings of many tables, in one line."""
+    """Summarise the findings of many tables in one line."""
     by_code: dict[int, list[str]] = {}
     for name, kinds in seen.items():
         by_code.setdefault(exit_code(kinds), []).append(name)
@@ -29,7 +29,9 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """The exit code: problems come before uncompared tables, and these before waiting rows."""
+    """The exit code: problems take precedence over uncompared tables, and these over waiting
+    rows.
+    """
     if not kinds:
         return 0
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
@@ -43,7 +45,7 @@ def print_findings(
     *,
     heading: str = "",
 ) -> list[FindingKind]:
-    """Print findings as they come, with the heading before the first; return the kind of each."""
+    """Print findings as they arrive, with a heading before the first; returns their kinds."""
     kinds = []
     for finding in findings:
         kinds.append(finding.kind)

@@ -1,6 +1,6 @@
 """Writes record batches as lines or files in the requested format, batch by batch.
 
-A file appears whole or not at all: it is written under another name and then renamed.
+A file appears completely or not at all, because it is written under another name and then renamed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LINES_AT_ONCE = 1000
 
 @contextmanager
 def output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when all is written.
+    """Standard output, or a file that appears when it is complete.
 
     Raises:
-        UsageError: it is a folder, or its folder is not there.
+        UsageError: the path is a folder, or its parent folder does not exist.
     """
     if path is None:
         yield sys.stdout.buffer
@@ -64,7 +64,7 @@ def write_table(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_jsonl(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """Write one JSON object a line."""
+    """Write one JSON object per line."""
     for batch in batches:
         for start in range(0, batch.num_rows, _LINES_AT_ONCE):
             part = batch.slice(start, _LINES_AT_ONCE)
@@ -74,7 +74,7 @@ def write_jsonl(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_csv(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """Write comma-separated values with a header; bytes as base64, null as nothing."""
+    """Write comma-separated values with a header; bytes become base64, and null is empty."""
     texts = pa.schema([_csv_field(field) for field in schema])
     with pa_csv.CSVWriter(sink, texts) as writer:
         for batch in batches:

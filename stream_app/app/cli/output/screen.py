@@ -63,11 +63,11 @@ _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListView:
-    """The user's place in the list.
+    """The user's position in the list.
 
     Attributes:
         order: one of `ORDERS`.
-        chosen: place of the table whose details are shown.
+        chosen: the position of the table whose details are shown.
         height, width: lines and characters of the terminal.
     """
 
@@ -143,7 +143,7 @@ def table_list(
 ) -> Table:
     """The tables as rows; `chosen` is the place of the highlighted one.
 
-    Columns without known values, and those of `left_out`, are omitted.
+    Columns without known values, and the columns in `left_out`, are omitted.
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(status) for status in map(in_short, tables)]
@@ -263,7 +263,8 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
         data = os.read(terminal, _LONGEST)
         if not data:
             return "q"
-        # Of keys that arrive together the first one counts, unless all are one key's sequence.
+        # If several bytes arrive together, only the first key counts, unless they are the sequence
+        # of one key.
         return _NAMES.get(data) or _NAMES.get(data[:1]) or data[:1].decode(errors="replace")
 
     try:

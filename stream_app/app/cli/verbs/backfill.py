@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         since_ms=since,
         splitter=splitter_of(tables, table),
         choice=choice_of(tables),
-        # A part of the keys does not finish a record.
+        # A backfill of some keys does not finish a record.
         quarantines=[] if args.keys else _quarantines(tables, folder, table.location),
         scope=scope,
     )

@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or send changes as they are found.
+    """Print or send changes as they appear.
 
     Raises:
         UsageError: a snapshot has expired or does not exist, or arguments that do not go together.
@@ -224,7 +224,7 @@ def start_of(text: str) -> StreamStart:
     """The start that a text names: ``N``, ``N-full``, a time, or a name.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the text is none of these.
     """
     if text == EARLIEST:
         return stream_start("from-snapshot", snapshot_id=0)
@@ -247,7 +247,7 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     """Check that a snapshot that is requested by number exists.
 
     Raises:
-        UsageError: it has expired; or, without `follow`, it is still to come.
+        UsageError: the snapshot has expired or, without `follow`, does not exist yet.
     """
     number, latest = start.snapshot_id, table.snapshots.latest_id()
     if not number or latest is None:

@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each finding as it comes, then what was examined."""
+    """Print each finding as it arrives, then the extent of the check."""
     progress = ProgressLine.of_terminal()
     if args.source is not None:
         return _check_source(args, progress)
@@ -167,7 +167,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
 
 
 def _database_of(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
-    """The database that the command line names, or else the configuration."""
+    """The database that the command line names, or otherwise that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
             f"--conf takes a database, and --source {args.source} is none",
@@ -188,7 +188,7 @@ def _compare(
     *,
     heading: str = "",
 ) -> list[FindingKind]:
-    """Compare a table with its source, print the outcome, and record it if that is asked for."""
+    """Compare a table with its source, print the outcome, and record it on request."""
     kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
         if args.record and not kinds:
@@ -206,7 +206,9 @@ def _compare_job(
     wait_s: float,
     progress: ProgressLine,
 ) -> set[FindingKind]:
-    """Compare the tables of a job, or the named one; one that cannot be compared stops no other."""
+    """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
+    the others.
+    """
     job = JobSums(tables=tables, state=state_of_job(tables), database=database)
     if args.table is not None:
         table = table_of_job(args.table, tables, str(args.conf))
@@ -256,7 +258,9 @@ def _print_refused(
 def _check_all(
     args: argparse.Namespace, tables: TablesOfJob, comparison: Comparison, progress: ProgressLine
 ) -> set[FindingKind]:
-    """Check each table of a job; one that cannot be opened or compared stops no other."""
+    """Check each table of a job. A table that cannot be opened or compared does not stop the
+    others.
+    """
     refused = refused_sources(tables)
     choice = choice_of(tables)
     check_is_kafka(args, tables.source)
@@ -302,7 +306,7 @@ def _check(
     """Check a table, and print its comparison's findings; return the kinds of findings.
 
     Args:
-        compared: or the error that prevented the comparison; None: none was asked for.
+        compared: the comparison, or the error that prevented it; None if the user requested none.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
@@ -354,7 +358,7 @@ def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _print_warnings(
     args: argparse.Namespace, warnings: Iterable[JobWarning], only: str | None = None
 ) -> None:
-    """Print the job's warnings; with `only`, those of this table and of the whole job."""
+    """Print the job's warnings; with `only`, just those of this table and of the whole job."""
     for warning in warnings:
         if only is not None and warning.table not in ("", only):
             continue

@@ -1,4 +1,4 @@
-"""``stream-app doctor``: checks a job's needs before it runs."""
+"""``stream-app doctor``: checks a job's requirements before it runs."""
 
 from __future__ import annotations
 

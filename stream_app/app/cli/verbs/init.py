@@ -166,7 +166,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 
 def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
-    """Print what the columns lose on their way, as far as it is known."""
+    """Print what the columns are known to lose on their way."""
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):
         print(
@@ -220,14 +220,14 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
-    """Settings of Kafka's client for the written file; people add the secrets."""
+    """Settings of Kafka's client for the written file, without secrets, which the user adds."""
     return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
 
 
 def _names(
     args: argparse.Namespace, facts: SourceFacts, messages: pa.RecordBatch
 ) -> tuple[str, str]:
-    """Database and name of the source's table, or those of the topic.
+    """The database and the name of the source table, or of the topic.
 
     Raises:
         WrongSourceError: the messages belong to several tables.

@@ -1,4 +1,4 @@
-"""``stream-app quarantine``: shows, replays and removes records that a job could not take."""
+"""``stream-app quarantine``: shows, replays and removes records that a job could not store."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: wrong arguments, or a record that cannot be replayed safely.
-        CorruptFileError: a file of the folder is no quarantine's.
+        CorruptFileError: a file in the folder does not belong to a quarantine.
     """
     if (args.folder is None) == (args.conf is None):
         raise UsageError(
@@ -178,8 +178,8 @@ class _Records:
 
     Attributes:
         whole: the folder of the job.
-        tables: the tables of the job; None: its folder alone is given.
-        name: of the one table; None: none is named.
+        tables: the tables of the job, or None if only its folder is given.
+        name: the name of the one table, or None.
     """
 
     whole: Quarantine
@@ -212,7 +212,7 @@ class _Records:
             yield f"such records wait in tables; choose one with --table: {tables}"
 
     def _commit_users(self, name: str | None) -> frozenset[str]:
-        """Users that have committed to the tables; empty without a configuration."""
+        """The commit users of the tables; empty without a configuration."""
         users: set[str] = set()
         if self.tables is None:
             return frozenset()
@@ -308,7 +308,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     if args.dry_run:
         yield DRY_RUN
         return
-    # The mark comes first: a repeated epoch may write a removed record again.
+    # The mark is written first, because a repeated epoch may write a removed record again.
     quarantine.write_mark(
         RecordMark(
             name=uuid.uuid4().hex,

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Read and write, batch by batch.
 
     Raises:
-        UsageError: no such version or column, or a wrong condition.
+        UsageError: the version or column does not exist, or the condition is wrong.
     """
     if args.format == "parquet" and args.out is None:
         raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_database(location: str, transaction: str, options: Mapping[str, str]) -> int:
-    """The number of the table's snapshot at a transaction of its source."""
+    """The table's snapshot at a transaction of its source."""
     database, _, name = location.rstrip("/").rpartition("/")
     as_of = PaimonDatabase(database, options).as_of(
         transaction=None if transaction == NEWEST else transaction

@@ -1,4 +1,4 @@
-"""``stream-app resume``: asks a job to try tables again that an error holds back."""
+"""``stream-app resume``: asks a job to retry tables that an error holds back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Leave the request in the checkpoint.
+    """Write the request into the checkpoint.
 
     Raises:
         UsageError: the configuration is wrong, or a table is not held back.

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the status.
 
     Raises:
-        UsageError: the configuration is wrong, or the checkpoint lies where only Spark reads.
+        UsageError: the configuration is wrong, or only Spark can read the checkpoint.
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 def _remarks(
     location: str, checkpoint: Folder, status: JobStatus, *, is_empty: bool
 ) -> Iterator[str]:
-    """Yields the notices about the job beside its tables."""
+    """Yield the notices about the job itself."""
     if read_state(checkpoint) is None:
         yield not_begun(location)
     elif is_empty:
@@ -124,7 +124,7 @@ def _remarks(
 
 
 def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
-    """Print what concerns more than one table: the newest database snapshot, and warnings."""
+    """Print facts about the whole job: the newest database snapshot, and warnings."""
     database = database_facts(status.tables_of_job, status.checkpoint)
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())

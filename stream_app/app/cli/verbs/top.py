@@ -1,4 +1,4 @@
-"""``stream-app top``: the tables of a warehouse or of a job in a terminal, live."""
+"""``stream-app top``: shows the tables of a warehouse or of a job live in a terminal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the tables until ``q``.
 
     Raises:
-        UsageError: the warehouse is not there, or the configuration is wrong.
+        UsageError: the warehouse does not exist, or the configuration is wrong.
     """
     if not args.interval >= _INTERVAL_MIN_S:
         raise UsageError(

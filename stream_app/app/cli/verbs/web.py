@@ -1,4 +1,4 @@
-"""``stream-app web``: the tables of a warehouse or of a job in a browser."""
+"""``stream-app web``: shows the tables of a warehouse or of a job in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The newest epochs of each table of a running job, and its compactions now; kept in memory."""
+"""Keeps the newest epochs of each table of a running job, and its current compactions, in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class PastEpoch:
     """One epoch of one table.
 
     Attributes:
-        time_ms: when it was committed, since 1970 in UTC.
+        time_ms: time of the commit, since 1970 in UTC.
         in_driver: whether the driver itself ran it, without tasks of Spark.
     """
 
@@ -59,7 +61,7 @@ class ShowsCompactions(Protocol):
 
 @dataclass(slots=True)
 class EpochHistory:
-    """The newest epochs by the table's name; the only table of a job has the name ''.
+    """The newest epochs by table name; in a job of one table the name is ''.
 
     Attributes:
         source_ms: time of the newest message that any table has got, in ms since 1970; None:
@@ -72,11 +74,11 @@ class EpochHistory:
     _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
 
     def watch(self, table: str, job: ShowsCompactions) -> None:
-        """Show the compactions of a table by its job from here on."""
+        """Show the compactions of a table from now on, read from the table's job."""
         self._jobs[table] = job
 
     def now(self, table: str) -> TableNow | None:
-        """The compactions of a table; None if its job has not begun."""
+        """The compactions of a table, or None if its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()
         if job is None or numbers is None:
@@ -109,5 +111,5 @@ class EpochHistory:
         )
 
     def epochs(self, table: str) -> Sequence[PastEpoch]:
-        """The epochs of a table, oldest first; other threads than that of `add` call it."""
+        """The epochs of a table, oldest first; other threads than that of `add` may call it."""
         return tuple(self._epochs.get(table, ()))

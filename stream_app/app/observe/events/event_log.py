@@ -1,7 +1,7 @@
-"""Reports of a running job: a line for people on stderr, a JSON line for programs.
+"""Reports the events of a running job: a line for people on stderr, and a JSON line for programs.
 
 `ingest_job` calls it, and it passes the same facts to `metrics.job_metrics`. ``--events FILE`` adds
-a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it names the
+a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it lists the
 table options that the job ignores.
 """
 
@@ -57,12 +57,12 @@ class EventLog:
     """Reports epochs, the source's lag, and commits between epochs.
 
     Attributes:
-        table: the table of these events; None: the whole job, or its only table.
+        table: the table of these events, or None for the whole job or its only table.
         history: the newest epochs.
         health: the job's health, with the held tables.
-        listeners: get the events too.
-        proofs: looks at proofs that others record; None: nobody asks for them.
-        epochs: those that the job has written; the logs of its tables add to the same set.
+        listeners: receivers of the same events.
+        proofs: watches for proofs that other processes record, or None.
+        epochs: the epochs that the job has written; the logs of its tables share this set.
     """
 
     clock: Clock
@@ -97,7 +97,7 @@ class EventLog:
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
     def watch(self, job: TableJob) -> None:
-        """Read numbers about compactions, expiry and commit callbacks from here on."""
+        """Read metrics of compactions, expiry and commit callbacks from now on."""
         self.listeners.call(lambda listener: listener.watch(self._name, job))
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
@@ -217,14 +217,14 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """Report that the job has checked its query; False: for the last time."""
+        """Report that the job has checked its query; False means for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))
         self.listeners.call(lambda listener: listener.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """Report that a table is held back, or has all epochs again."""
+        """Report that a table is held back, or has caught up."""
         self._count(lambda metrics: metrics.held(table, waiting))
         if self.health is not None:
             self.health.held.pop(table, None)
@@ -261,13 +261,15 @@ class EventLog:
         self._write("ended", {})
 
     def _count(self, call: Callable[[JobMetrics], None]) -> None:
-        """Update numbers; an error does not end the job: its tables have the epoch already."""
+        """Update metrics. An error does not end the job, because its tables already have the
+        epoch.
+        """
         if self.metrics is not None:
             self.listeners.guard(self.metrics, call)
 
     @property
     def _name(self) -> str:
-        """The table's label in metrics; tables that share a label are named by themselves."""
+        """The table's label in metrics; tables that share a label get their own names."""
         if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
             return self.table or ""
         return self.metrics.table

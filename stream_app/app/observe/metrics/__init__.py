@@ -1,1 +1,1 @@
-"""A job's numbers and health, and the HTTP endpoint that serves them."""
+"""A job's metrics and health, and the HTTP endpoint that serves them."""

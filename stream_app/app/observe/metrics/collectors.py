@@ -1,4 +1,4 @@
-"""Numbers that are read from a running job at each scrape.
+"""Collects metrics from a running job at each scrape.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`.
 """
@@ -32,7 +32,7 @@ _Metrics = TypeVar("_Metrics")
 
 
 class TablesCollector(Collector, Generic[_Metrics]):
-    """Numbers of all tables, collected in the thread of a scrape."""
+    """Metrics of all tables, collected in the thread of a scrape."""
 
     def __init__(self, numbers: Callable[[_Metrics], Iterable[_TableNumber]]) -> None:
         self._numbers = numbers
@@ -147,7 +147,7 @@ class DiskCollector(Collector):
                 there = next((path for path in (folder, *folder.parents) if path.exists()), None)
                 usage = None if there is None else shutil.disk_usage(there)
             except OSError:
-                continue  # a hanging mount must not hide the other numbers
+                continue  # a hanging mount must not hide the other metrics
             if usage is not None:
                 free.add_metric([self.label, name], usage.free)
                 size.add_metric([self.label, name], usage.total)

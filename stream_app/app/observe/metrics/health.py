@@ -15,12 +15,13 @@ POLL_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """The distance of a job to its source.
+    """How far a job is behind its source.
 
     Attributes:
-        stale_s: the age of the stalest table's data; None: none is known.
-        looked_s: seconds since the stream reported how far the source is read; None: not yet.
-        lag: messages that are not committed yet; None: unknown.
+        stale_s: the age of the stalest table's data, or None if unknown.
+        looked_s: seconds since the stream last reported its position, or None before the first
+            report.
+        lag: messages that are not committed yet, or None if unknown.
         is_committed: whether this run has committed an epoch.
     """
 
@@ -37,7 +38,7 @@ class JobMoment:
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
         silent_s: seconds since the job checked its stream.
-        held: table → why an error holds it back.
+        held: table → the error that holds it back.
     """
 
     phase: str
@@ -47,7 +48,7 @@ class JobMoment:
 
 
 def alive_problems(state: JobMoment) -> list[str]:
-    """The reasons to restart the process; empty if it is alive."""
+    """The reasons to restart the process; empty if the process is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
         return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
     return []
@@ -91,7 +92,7 @@ def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -
 
 @dataclass(slots=True)
 class JobHealth:
-    """The facts that the job reports; any thread may ask.
+    """The facts that the job reports. Thread-safe.
 
     Attributes:
         max_staleness_s: seconds that a ready table may be behind.
@@ -113,7 +114,7 @@ class JobHealth:
         self._looked_at = self.clock.steady_seconds()
 
     def looked(self, is_running: bool) -> None:
-        """Note that the job has checked its query; False: for the last time."""
+        """Record that the job has checked its query; False means for the last time."""
         self.phase = "running" if is_running else "ending"
         self._looked_at = self.clock.steady_seconds()
 

@@ -1,1 +1,1 @@
-"""Reports that a job sends by itself: JSON log lines, notices, traces, lineage and offsets."""
+"""Sends a job's JSON log lines, notices, traces, lineage and offsets."""

@@ -1,7 +1,7 @@
 """Commits the job's offsets to a consumer group, for tools that watch a group's lag.
 
-The job itself continues from its checkpoint. So a group that is behind, or that cannot be written,
-does not delay the job.
+The job itself continues from its checkpoint. So it does not wait for a group that is behind or
+cannot be written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
 
 @dataclass(slots=True)
 class GroupOffsets(JobListener):
-    """Commits from a thread of its own, after epochs.
+    """Commits in a separate thread, after epochs.
 
     Attributes:
         group: the name of the consumer group, which has no members.
@@ -102,7 +102,9 @@ class GroupOffsets(JobListener):
                 self._ended.wait(PAUSE_S if self._commit(connections) else PAUSE_AFTER_ERROR_S)
 
     def _commit(self, connections: ExitStack) -> bool:
-        """Commit the newest offsets if the group lacks them; False: it is to be tried again."""
+        """Commit the newest offsets if the group lacks them; returns False if it must be
+        retried.
+        """
         newest = self._newest
         if newest is None or newest == self._committed:
             return True

@@ -16,7 +16,7 @@ from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger("stream_app")
 _LIBRARIES = {
-    # It logs the trace of a failed epoch, which the job reports in its own words.
+    # It logs the trace of a failed epoch, which the job reports itself.
     "py4j": logging.CRITICAL,
     # Its warnings concern its internals ("blocking the event loop"); it raises failures.
     "kafka": logging.ERROR,

@@ -1,11 +1,11 @@
-"""Tells a lineage service what a job reads and writes, by OpenLineage's own client.
+"""Reports to a lineage service what a job reads and writes, with OpenLineage's own client.
 
 A run of the job is a run of OpenLineage. Its events say START, RUNNING and COMPLETE, FAIL or ABORT.
-Each has the topics with their offsets, and the tables with what the run has written so far.
-So an event that is lost loses nothing. The packages are the extra `openlineage`, and
+Each has the topics with their offsets, and the tables with what the run has written so far. So a
+lost event does no harm. The packages are the extra `openlineage`, and
 `app.launch.optional_packages` imports this module.
 
-A thread of its own sends, one event at a time. While one is under way, RUNNING events wait.
+A separate thread sends one event at a time. While it sends, RUNNING events wait.
 
 Source: OpenLineage's specification 1-2-0 and its naming of datasets.
 """

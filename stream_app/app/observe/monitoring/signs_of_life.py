@@ -1,4 +1,4 @@
-"""Reports what a job does after a silence, because silence looks like a hang.
+"""Reports what a job is doing after a silence, because silence looks like a hang.
 
 A thread watches the time since the last line of the job's log. It repeats the current work with its
 seconds, and reports once that no data arrives.

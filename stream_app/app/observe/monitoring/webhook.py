@@ -1,9 +1,8 @@
-"""Brings notices of a job to a receiver by HTTP.
+"""Sends notices of a job to a receiver by HTTP.
 
-A notice is sent when a job stops, holds a table back, or quarantines records; `Webhook` chooses
-what is worth one. A thread of its own sends notices, with a timeout and a few attempts each, so
-that no epoch waits for the receiver. When the receiver is away for long, the oldest notices are
-dropped.
+`Webhook` sends a notice when a job stops, holds a table back, or quarantines records. A separate
+thread sends notices, with a timeout and a few attempts each, so that no epoch waits for the
+receiver. If the receiver is unavailable for long, the oldest notices are dropped.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Receiver:
             digest = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
             headers[SIGNATURE] = f"sha256={digest}"
         parts = urlsplit(self.url)
-        if parts.username is not None:  # urllib would take it for a part of the host's name
+        if parts.username is not None:  # urllib would take it as a part of the host name
             user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
         url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
@@ -82,7 +81,7 @@ class _Growth:
 
 @dataclass(slots=True)
 class Webhook(JobListener):
-    """Makes notices of a job's events, and sends them.
+    """Creates notices from a job's events, and sends them.
 
     Attributes:
         job: its name, which each notice has.

@@ -1,1 +1,3 @@
-"""Writes what a table lacks, from its topics or its database. Start with `topic_backfill`."""
+"""Writes the changes that a table lacks, from its topics or its database. Start with
+`topic_backfill`.
+"""

@@ -1,7 +1,7 @@
 """Finds the quarantined records that a backfill reads again, and marks them as finished.
 
-Messages are seen only once, while they are read. So a record is covered only if the topic has the
-same message. Its mark is written before the commit and counts with it, as a replay's does.
+A record is covered if the topic still has the same message. Its mark is written before the commit
+and takes effect with it, as in a replay.
 """
 
 from __future__ import annotations

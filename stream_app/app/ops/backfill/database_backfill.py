@@ -4,12 +4,12 @@
 2. Compare it with the database (`compared_sums`), which names the keys whose rows differ and stay
    different while the comparison waits.
 3. Read the rows of these keys from the database, as messages, and decode them as a first load does.
-   A row that is not the one of step 2 any more has just changed, and is left to the job.
+   A row that differs from step 2 has just changed, and is left to the job.
 4. Read the messages that the table's job has yet to read. The job writes the rows that they name.
 5. Write the differences in the other keys on the snapshot of step 1, or on compactions above it.
 
-A change precedes its message, and a message its row in the table. So no row of step 3 is older than
-the table's, unless the database is a replica, which step 1 refuses.
+The database has a change before its message exists, and the table gets it after the message. So no
+row of step 3 is older than the table's, unless the database is a replica, which step 1 refuses.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 1. Both sides give the sums of 4,096 groups of keys. Equal totals end the comparison.
 2. Both give the hashes of the rows in groups that differ, for as many groups as memory allows.
-3. A side that moves may be ahead of the other. So rows that differ are compared again, until the
-   table has them or the time is up. A row that the source has changed meanwhile is not judged.
+3. The source may be ahead of the table. So rows that differ are compared again, until the table has
+   them or the time is up. A row that the source has changed meanwhile is not judged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares tables with their topics, which are read once for all of them.
+"""Compares tables with their topics, reading each topic once for all tables.
 
 1. `Comparison.add` registers each table with the end of its newest epoch.
 2. `Comparison.read` reads the topics and gives each table its own messages, up to its own end. Each

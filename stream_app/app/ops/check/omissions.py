@@ -1,4 +1,4 @@
-"""Collects what a comparison with the source could not compare, as findings with numbers.
+"""Collects the parts of a table that a comparison with the source could not compare, as findings.
 
 `source_replay` and `topic_messages` fill it while they read the topics. Uncompared rows may be
 wrong, so a check that left something out does not report a clean table.

@@ -1,6 +1,6 @@
 """Compares a table with a database, another table or a tag by checksums, for `check --source`.
 
-`compared_sums` compares the sides that this module makes, and this module words the outcome.
+This module creates the sides and describes the outcome; `compared_sums` compares them.
 """
 
 from __future__ import annotations

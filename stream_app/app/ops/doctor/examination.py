@@ -1,4 +1,4 @@
-"""Examines everything that a job's configuration names, without a JVM and without records.
+"""Examines everything that a job's configuration names, without a JVM. It processes no records.
 
 The store gets some small files in the folders of the warehouse and the checkpoint, which are
 deleted again. A missing table is not created.

@@ -1,8 +1,8 @@
 """Bar charts of pages: the newest epochs, rows over time, and the newest snapshots.
 
-Heights are pixels, from the top of a drawing `HEIGHT` high. Places across are shares of the
-chart's width in percent. The axis of snapshots is logarithmic, so that small epochs can be seen
-beside a first load.
+Heights are in pixels, in a drawing that is `HEIGHT` high. Horizontal positions are in percent of
+the chart's width. The axis of snapshots is logarithmic, so that small epochs can be seen beside a
+first load.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROOM = HEIGHT - _TOP
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line across the chart, and the value that it stands for."""
+    """A horizontal line in the chart, and its value."""
 
     y: float
     text: str
@@ -56,7 +56,7 @@ class ChartAxis:
     ticks: tuple[Tick, ...]
 
     def height(self, value: float) -> float:
-        """Pixels of a value's bar; zero has none."""
+        """The height of a value's bar in pixels; zero has no bar."""
         return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
@@ -90,7 +90,7 @@ def _round_step(least: float) -> float:
 
 
 def short_number(value: float) -> str:
-    """A number that fits beside a chart: ``1500`` gives ``1.5k``."""
+    """A short form of a number: ``1500`` becomes ``1.5k``."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{unit}"
@@ -135,8 +135,8 @@ class RowsChart:
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
-    """The chart of some snapshots; compactions bring no rows. None: fewer than two spans
-    have rows, which is no history.
+    """The chart of some snapshots, without compactions, which add no rows. Returns None if fewer
+    than two spans have rows.
 
     Args:
         snapshots: newest first.
@@ -190,7 +190,7 @@ class SnapshotBar(Bar):
         records: records that it added to files or removed from them.
         kind: in lower case, such as ``append``.
         marks: names of tags and consumers that stand at it.
-        is_going: whether the next expiry deletes it.
+        is_going: whether the next expiry deletes the snapshot.
     """
 
     snapshot: int

@@ -1,1 +1,1 @@
-"""Verbs that keep one table in order: expiry, tags, rollback, deletion of rows and files."""
+"""Verbs for the upkeep of one table: expiry, tags, rollback, deletion of rows and files."""

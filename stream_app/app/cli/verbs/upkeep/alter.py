@@ -172,7 +172,7 @@ def schema_changes(given: Sequence[tuple[str, Any]]) -> list[change.SchemaChange
     """The changes that a parser collected.
 
     Raises:
-        UsageError: there is none, or one cannot be read.
+        UsageError: there is no change, or a change cannot be parsed.
     """
     if not given:
         raise UsageError("no change is given", fix=f"give one of {', '.join(CHANGES)}, {_DROP_KEY}")

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: an unknown or a nested column is named.
         UnsupportedTableError: stream_app cannot read or write the table.
-        CommitError: others won every race.
+        CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
     if args.checksum:

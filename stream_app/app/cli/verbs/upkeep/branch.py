@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the action.
 
     Raises:
-        UsageError: wrong arguments, no such branch or tag, or a name that is taken.
-        UnsupportedTableError: its versions are others than those in its folder.
-        StorageError: two makers of the same branch could both win.
+        UsageError: the arguments are wrong, the branch or tag does not exist, or the name is taken.
+        UnsupportedTableError: the table's versions are not in its folder.
+        StorageError: two processes could both create the same branch.
     """
     if (args.action == "list") != (args.name is None):
         raise UsageError(

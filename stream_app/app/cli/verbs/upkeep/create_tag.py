@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such snapshot, or the name is taken.
-        UnsupportedTableError: its versions are others than those in its folder.
-        StorageError: two makers of the same tag could both win.
+        UnsupportedTableError: the table's versions are not in its folder.
+        StorageError: two processes could both create the same tag.
     """
     table = named_table(args.table)
     check_taggable(table)

@@ -1,4 +1,4 @@
-"""``stream-app delete-tag``: deletes tags, with the files that only they kept."""
+"""``stream-app delete-tag``: deletes tags, with the files that only these tags kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such tag.
-        UnsupportedTableError: we would not find the table's files.
+        UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: another version cannot be read.
     """
     table = named_table(args.table)

@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     """Drop the partitions.
 
     Raises:
-        UsageError: something else than partition columns is named.
+        UsageError: a named column is not a partition column.
         UnsupportedTableError: stream_app cannot write the table.
-        CommitError: others won every race.
+        CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
     choice = BucketChoice(partitions=tuple(map(parse_partition, args.partitions)))

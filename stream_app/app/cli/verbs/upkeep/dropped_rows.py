@@ -14,10 +14,10 @@ from stream_app.table.file_store_table import FileStoreTable
 def dropped_rows(
     table: FileStoreTable, entries: Sequence[ManifestEntry], looked_for: str
 ) -> Iterator[str]:
-    """Each dropped partition, or the whole table, with its numbers of rows and files.
+    """Yield each dropped partition, or the whole table, with its numbers of rows and files.
 
     Args:
-        looked_for: the noun of the message when nothing goes.
+        looked_for: the noun of the message if nothing is dropped.
     """
     if not entries:
         yield f"there is {looked_for}"

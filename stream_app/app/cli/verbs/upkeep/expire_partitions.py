@@ -90,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: an argument is wrong, or no option gives the age of expired partitions.
-        TableNotFoundError: there is no such table.
-        UnsupportedTableError: we cannot write it.
+        TableNotFoundError: the table does not exist.
+        UnsupportedTableError: stream_app cannot write the table.
     """
     keys = [f"partition.{option}" for option, _, _ in _OPTIONS.values()]
     given = {key: value for key in keys if (value := getattr(args, key)) is not None}
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:
-    """Check that each ``$column`` exists: otherwise no partition would ever have a time."""
+    """Check that each ``$column`` exists, because otherwise no partition would have a time."""
     for name in re.findall(r"\$(\w+)", pattern or ""):
         if not name.startswith(tuple(keys)):
             raise UsageError(

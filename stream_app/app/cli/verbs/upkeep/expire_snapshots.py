@@ -89,10 +89,11 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: an argument is wrong.
-        TableNotFoundError: there is no such table.
-        UnsupportedTableError: we would not find its files.
+        TableNotFoundError: the table does not exist.
+        UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: the newest snapshot cannot be read.
-        CommitConflictError: what goes has just got a tag or a consumer; nothing was deleted.
+        CommitConflictError: an expiring snapshot has just got a tag or a consumer; nothing was
+            deleted.
     """
     table = named_table(args.table)
     check_expirable(table)

@@ -1,4 +1,4 @@
-"""``stream-app remove-orphan-files``: deletes files that crashes left and no version names."""
+"""``stream-app remove-orphan-files``: deletes files of crashed writers that no version names."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
     """Delete orphans.
 
     Raises:
-        UsageError: the table is a branch; or the age is no duration, or so short that files of a
-            living writer could go.
-        UnsupportedTableError: we would not find the table's files.
+        UsageError: the table is a branch, or the age is not a duration or so short that files of a
+            running writer could be deleted.
+        UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     age_ms = duration_argument("--older-than", args.older_than)

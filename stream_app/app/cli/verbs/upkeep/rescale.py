@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Rescale the partitions.
 
     Raises:
-        UsageError: the number is none, or something else than partition columns is named.
+        UsageError: the number is invalid, or a named column is not a partition column.
         UnsupportedTableError: stream_app cannot write the table, or it has no number of buckets.
         CommitError: other writers won every race; earlier partitions are rescaled.
     """
@@ -83,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
-    """The number of the argument; None: each partition gets its own.
+    """The number in the argument, or None if each partition gets its own number.
 
     Raises:
-        UsageError: it is no number, or the table needs one.
+        UsageError: the argument is not a number, or the table requires a number.
     """
     if text is None and table.kind.postpones:
         raise UsageError(
@@ -106,7 +106,7 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
 def new_option(
     table: FileStoreTable, plan: Sequence[PlannedRescale], wanted: int | None
 ) -> SetOption | None:
-    """The change of the option ``bucket`` when a whole table is rescaled; None: it stays."""
+    """The change of the option ``bucket`` when a whole table is rescaled, or None."""
     if wanted is None and not table.schema.partition_keys and plan:
         wanted = plan[0].after
     if wanted is None or table.kind.postpones:

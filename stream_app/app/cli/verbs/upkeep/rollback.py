@@ -1,4 +1,4 @@
-"""``stream-app rollback-to``: makes an earlier version the newest one, for good."""
+"""``stream-app rollback-to``: makes an earlier version the newest one, permanently."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     """Roll back.
 
     Raises:
-        UsageError: there is no such version, or a living consumer is ahead of it.
-        UnsupportedTableError: we would not find the table's files.
+        UsageError: the version does not exist, or an active consumer is ahead of it.
+        UnsupportedTableError: stream_app would not find the table's files.
         StorageError: its file system cannot publish versions safely.
     """
     table = named_table(args.table)

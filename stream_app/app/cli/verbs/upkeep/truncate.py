@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UnsupportedTableError: stream_app cannot write the table.
-        CommitError: others won every race.
+        CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
     live = FileStoreScan(table).live(table.snapshots.latest())
