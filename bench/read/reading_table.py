@@ -35,7 +35,7 @@ COLUMNS = ("k BIGINT", *(f"v{number} {_TYPES[number % len(_TYPES)]}" for number 
 
 
 @dataclass(frozen=True)
-class _Here:
+class CompactionHere:
     table: FileStoreTable
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
@@ -54,7 +54,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
         time_millis=1,
     )
     table = create_or_open(fresh_folder(folder, "runs"), schema)
-    commit = StreamTableCommit(table, "bench", _Here(table))
+    commit = StreamTableCommit(table, "bench", CompactionHere(table))
     rng = np.random.default_rng(7)
     for epoch in range(RUNS):
         first = commit.follow_and_wait()
@@ -64,7 +64,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
 
 def compact_all(table: FileStoreTable) -> None:
     """Every bucket becomes one run."""
-    StreamTableCommit(table, "bench", _Here(table)).compact_whole()
+    StreamTableCommit(table, "bench", CompactionHere(table)).compact_whole()
 
 
 def _messages(

@@ -315,7 +315,7 @@ class _Demo:
         self._console.print(proof_panel(sides, seconds=seconds))
         self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
         if self._catalog:
-            self._console.print(f"  {self._catalog.write_file()}", soft_wrap=True)
+            self._console.print(Text(f"  {self._catalog.write_file()}"), soft_wrap=True)
         return 0 if all(map(are_equal, sides.values())) else 1
 
     def _compacted(self) -> Callable[[], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,39 +186,13 @@ def test_an_old_java_is_reported_before_anything_starts(
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
+def test_the_demo_in_a_folder_with_blanks_and_signs_is_read_by_all(
     installed: Installed, tmp_path: Path, paimon_java: PaimonJava
 ) -> None:
     """Also where the locale knows no Unicode: Java reads names by it."""
     kafka_broker_jars()  # fetching them would be told on stderr
     folder = tmp_path / "ein dömo 東京, [it's] #1"
-    done = installed.run("demo", "--records", "2000", "--dir", folder, LC_ALL="C")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert done.stderr == ""
-    printed = done.stdout
-    assert "nothing is lost and nothing is twice" in printed
-    assert "+ email VARCHAR(60)" in printed
-    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in printed
-    assert "  stream-app read " in printed
-    assert "\x1b" not in printed, "a pipe gets no colours"
-    story = printed[printed.index("schemas:") : printed.index("try next")]
-    assert max(map(len, story.splitlines())) <= 80
-    for name, columns in ALTERED.items():
-        table = folder / "warehouse" / "demo.db" / name
-        assert columns <= set(paimon_java.types(table))
-        rows = sorted_rows(paimon_java.read(table))
-        assert f"{name:<11}   {len(rows):,}" in printed, "the shop's and Paimon's count"
-        assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows
-
-
-@pytest.mark.java
-@pytest.mark.kafka
-@pytest.mark.spark
-@pytest.mark.slow
-def test_the_demo_in_a_catalog_is_read_by_pyiceberg(
-    installed: Installed, tmp_path: Path, paimon_java: PaimonJava
-) -> None:
-    words = ("demo", "--catalog", "--records", "2000", "--dir", tmp_path)
+    words = ("demo", "--catalog", "--records", "2000", "--dir", folder)
     if find_spec("pyiceberg") is None:
         refused = installed.run(*words)
         assert refused.returncode == 2
@@ -225,16 +200,28 @@ def test_the_demo_in_a_catalog_is_read_by_pyiceberg(
     [site] = installed.folder.glob("venv/lib/python3.*/site-packages")
     [readers] = python_of("iceberg", LOCK_LIST).parents[1].glob("lib/python3.*/site-packages")
     (site / "iceberg.pth").write_text(f"{readers}\n")
-    done = installed.run(*words)
+    done = installed.run(*words, LC_ALL="C")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "nothing is lost and nothing is twice" in done.stdout
-    proof = done.stdout[done.stdout.index("proof after") :]
-    for name in ALTERED:
+    assert done.stderr == ""
+    printed = done.stdout
+    assert "nothing is lost and nothing is twice" in printed
+    assert "+ email VARCHAR(60)" in printed
+    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in printed
+    assert "\x1b" not in printed, "a pipe gets no colours"
+    story = printed[printed.index("schemas:") : printed.index("try next")]
+    assert max(map(len, story.splitlines())) <= 80
+    proof = printed[printed.index("proof after") :]
+    for name, columns in ALTERED.items():
         [line] = [line for line in proof.splitlines() if line.startswith(f"│ {name} ")]
         *_, ours, iceberg, _ = line.split()
         assert ours == iceberg
+        table = folder / "warehouse" / "demo.db" / name
+        assert columns <= set(paimon_java.types(table))
+        rows = sorted_rows(paimon_java.read(table))
+        assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows
+        assert f" {len(rows):,} " in line, "the shop's and Paimon's count"
     # The command for the next step works, and Paimon knows the tables by the same catalog.
-    read = done.stdout.splitlines()[-1].split()
+    read = shlex.split(printed.splitlines()[-1])
     file = read[0].removeprefix("STREAM_APP_CATALOGS=")
     by_name = installed.run(*read[2:], STREAM_APP_CATALOGS=file)
     assert by_name.returncode == 0, by_name.stderr

@@ -45,7 +45,6 @@ pytestmark = [
         why_no_iceberg_in_spark() is not None, reason=why_no_iceberg_in_spark() or ""
     ),
 ]
-STORAGES = ("table-location", "hadoop-catalog", "rest-catalog")
 VECTORS = {
     "deletion-vectors.enabled": "true",
     "deletion-vectors.bitmap64": "true",
@@ -162,12 +161,12 @@ class JudgedTable:
         return list(self.operations())
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=STORAGES)
+@pytest.fixture
 def judged(
     request: pytest.FixtureRequest, tmp_path: Path, judge: IcebergSpark, seed: int, kind: str
 ) -> JudgedTable:
@@ -189,6 +188,15 @@ def judged(
     return JudgedTable(judge, f"{catalog}.{name}.orders", made.table, random.Random(seed))
 
 
+@pytest.mark.parametrize(
+    ("kind", "judged"),
+    [
+        *((kind, "table-location") for kind in KINDS),
+        ("highest level of version 2", "hadoop-catalog"),
+        ("vectors of version 3", "rest-catalog"),
+    ],
+    indirect=True,
+)
 def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> None:
     """Updates, deletes, ALTER, compactions, expiry, tags and a rollback."""
     judged.write(epochs=3)
@@ -247,7 +255,7 @@ def assert_appends_only_append(judged: JudgedTable) -> None:
     assert wrong["snapshot_id"].to_pylist() == []
 
 
-@pytest.mark.parametrize("kind", ["append"], indirect=True)
+@pytest.mark.parametrize(("kind", "judged"), [("append", "table-location")], indirect=True)
 def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
     judged.write(epochs=2)
     catalog, _, table = judged.name.partition(".")
@@ -260,7 +268,11 @@ def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
     judged.compare()
 
 
-@pytest.mark.parametrize("kind", ["vectors of version 3"], indirect=True)
+@pytest.mark.parametrize(
+    ("kind", "judged"),
+    [("vectors of version 3", storage) for storage in ("table-location", "rest-catalog")],
+    indirect=True,
+)
 def test_what_spark_writes_is_gone_with_our_next_commit(judged: JudgedTable) -> None:
     """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
     judged.write(epochs=1)
