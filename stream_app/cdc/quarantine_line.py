@@ -13,7 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
+QUARANTINE_FILE = "epoch-{epoch}.jsonl"
+REPLACED_FILE = "epoch-{epoch}.old-{number}.jsonl"
+"""An earlier file of the same epoch with other content."""
 _AS_THEY_ARE = ("topic", "partition", "offset", "timestamp", "reason")
+
+
+def is_quarantine_file(name: str) -> bool:
+    """Whether a file of a quarantine's folder has records."""
+    return name.endswith(".jsonl")
+
+
+def is_replaced_file(name: str) -> bool:
+    """Whether a file has been replaced by another one of its epoch."""
+    return ".old-" in name
 
 
 def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:

@@ -162,28 +162,17 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
 
 
 def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> SingleTableOrDatabase:
-    source = SourceConfig(**values["source"])
-    expectations = ExpectationsConfig(**values["expectations"])
-    share = TableShare.parsed(stream.share or "")
+    of_job: dict[str, Any] = {
+        "source": SourceConfig(**values["source"]),
+        "expectations": ExpectationsConfig(**values["expectations"]),
+        "checkpoint": stream.checkpoint,
+        "file_system": values["file-system"],
+        "catalog": values["catalog"],
+        "share": TableShare.parsed(stream.share or ""),
+    }
     if values["sync"]:
-        return WholeDatabase(
-            sync=SyncConfig(**values["sync"]),
-            source=source,
-            expectations=expectations,
-            checkpoint=stream.checkpoint,
-            file_system=values["file-system"],
-            catalog=values["catalog"],
-            share=share,
-        )
-    return SingleTable(
-        table=TableConfig(**values["table"]),
-        source=source,
-        expectations=expectations,
-        checkpoint=stream.checkpoint,
-        file_system=values["file-system"],
-        catalog=values["catalog"],
-        share=share,
-    )
+        return WholeDatabase(sync=SyncConfig(**values["sync"]), **of_job)
+    return SingleTable(table=TableConfig(**values["table"]), **of_job)
 
 
 def _warehouse_of_catalog(

@@ -12,17 +12,17 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BetweenEpochs:
-    """Runs a check behind a report of the stream.
+    """Runs checks behind a report of the stream.
 
     Attributes:
-        lock: that of the state's writers; while an epoch has it, the check waits for the next
-            report.
+        lock: that of the state's writers; while an epoch has it, the checks wait for the
+            next report.
     """
 
     lock: Lock
 
     def behind(
-        self, report: Callable[[_T], None], check: Callable[[], None]
+        self, report: Callable[[_T], None], *checks: Callable[[], None]
     ) -> Callable[[_T], None]:
         """Call `report`, and then check."""
 
@@ -30,7 +30,8 @@ class BetweenEpochs:
             report(progress)
             if self.lock.acquire(blocking=False):
                 try:
-                    check()
+                    for check in checks:
+                        check()
                 finally:
                     self.lock.release()
 

@@ -205,7 +205,7 @@ class _IngestJob:
             committer=committer,
             drains=stream.is_available_now,
             on_progress=between.behind(events.progress, note_problems),
-            on_idle=between.behind(between.behind(events.idle, note_problems), unused.check),
+            on_idle=between.behind(events.idle, note_problems, unused.check),
             on_drained=between.behind(events.drained, unused.check),
             on_check=events.looked,
             stop_requested=self.stop_requested,

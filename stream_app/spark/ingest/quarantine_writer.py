@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import reason_counts
-from stream_app.cdc.quarantine_line import lines_of
+from stream_app.cdc.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 from stream_app.errors import BadRecordsError
 from stream_app.spark.job_folder import Folder
 
@@ -80,13 +80,12 @@ class QuarantineWriter:
 
 def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
     """Writes a file atomically and durably; returns its path."""
-    stem = folder.path(f"epoch-{epoch}")
-    path, files = f"{stem}.jsonl", folder.files
+    path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
-        _keep(folder, stem, before)
+        _keep(folder, epoch, before)
     if before != data:
         files.overwrite(path, data)
     return path
@@ -97,10 +96,10 @@ def _shown(line: Mapping[str, Any]) -> str:
     return f"{where}: {line['reason']}"
 
 
-def _keep(folder: Folder, stem: str, data: bytes) -> None:
+def _keep(folder: Folder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
-        path = f"{stem}.old-{number}.jsonl"
+        path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
         there = _content(folder, path)
         if there is None:
             folder.files.overwrite(path, data)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
+from stream_app.mergetree.compact.merged_section import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout, slices_of_whole_keys

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from stream_app.errors import StreamAppError
 from stream_app.format.binary_row import deserialize_row
-from stream_app.mergetree.compact.compact_rewriter import MILLISECONDS_FROM, RecordLevelExpire
+from stream_app.mergetree.compact.record_level_expire import MILLISECONDS_FROM, RecordLevelExpire
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     RECORD_LEVEL_EXPIRE_TIME,

@@ -10,16 +10,16 @@ has changed the index since. Rows that fail a check are routed again.
 from __future__ import annotations
 
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.errors import CommitConflictError, CorruptFileError, OutdatedRowsError
-from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
+from stream_app.planning.buckets.routed_alike import IndexReplacement, is_routed_alike
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable
@@ -89,7 +89,36 @@ def bucket_state(
         return KeyIndexState(table, history, rule)
     if table.kind.has_bucket_number:
         return BucketCountState(table, history, constraints)
-    return HashIndexState(table, history)
+    return HashIndexState(table, history) if table.kind.indexes_hashes else NoIndexState()
+
+
+@dataclass(frozen=True, slots=True)
+class NoIndexState(BucketState):
+    """The state of a table whose rows go to any bucket, or get theirs later."""
+
+    @property
+    def basis(self) -> BucketBasis:
+        """See `BucketState.basis`."""
+        return NO_BASIS
+
+    @property
+    def is_needed(self) -> bool:
+        """See `BucketState.is_needed`."""
+        return False
+
+    def stands(
+        self,
+        basis: BucketBasis,  # noqa: ARG002
+        changes: Iterable[BucketChange],  # noqa: ARG002
+        newest: Snapshot | None,  # noqa: ARG002
+    ) -> bool:
+        """See `BucketState.stands`."""
+        return True
+
+    def check(
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """See `BucketState.check`: any changes can be committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,63 +258,11 @@ class KeyIndexState(BucketState):
 
 _EPOCHS_KEPT = 4
 """An epoch is routed while the one before is written; that one may need further rounds."""
-Index = Mapping[BucketId, str]
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReplacement:
-    """The replacement of a bucket's file by an epoch of this job.
-
-    Attributes:
-        before: the replaced file; None: the bucket is new.
-        open_buckets: the open buckets of its partition, by which the epoch was routed.
-    """
-
-    before: str | None
-    open_buckets: tuple[int, ...]
-
-
-def is_routed_alike(
-    routed_on: Index,
-    newest: Index,
-    open_in: Callable[[bytes], tuple[int, ...]],
-    replacements: Mapping[str, IndexReplacement],
-) -> bool:
-    """Whether the newest index gives every hash the bucket that its rows were given.
-
-    Args:
-        routed_on: the index by which rows got their buckets.
-        open_in: the open buckets of a partition, by which the other rows got their buckets.
-        replacements: by the name of the new file; those of other writers are missing.
-    """
-    if not routed_on.keys() <= newest.keys():
-        return False
-    return all(
-        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), replacements)
-        for bucket, file in newest.items()
-        if routed_on.get(bucket) != file
-    )
-
-
-def _grew_alike(
-    old: str | None,
-    new: str,
-    open_buckets: tuple[int, ...],
-    replacements: Mapping[str, IndexReplacement],
-) -> bool:
-    """Whether epochs with these open buckets made one file of a bucket out of another one."""
-    file: str | None = new
-    while file != old:
-        replacement = None if file is None else replacements.get(file)
-        if replacement is None or replacement.open_buckets != open_buckets:
-            return False
-        file = replacement.before
-    return True
 
 
 @dataclass(slots=True)
 class HashIndexState(BucketState):
-    """The hash index of one table. A table of another kind has none, so everything fits.
+    """The hash index of one table.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -301,11 +278,6 @@ class HashIndexState(BucketState):
     def basis(self) -> BucketBasis:
         """The index by which rows are routed at this moment, as far as this process knows."""
         return self._basis(self.history.newest)
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the table's kind has such an index."""
-        return self.table.kind.indexes_hashes
 
     def fits(self, basis: BucketBasis) -> bool:
         """Whether routed rows have the buckets that the newest index gives them."""
@@ -373,7 +345,7 @@ class HashIndexState(BucketState):
         )
 
     def _basis(self, newest: Snapshot | None) -> BucketBasis:
-        if not self.table.kind.indexes_hashes or newest is None:
+        if newest is None:
             return NO_BASIS
         return BucketBasis(newest.index_manifest, newest.index_manifest)
 

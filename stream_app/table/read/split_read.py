@@ -15,7 +15,7 @@ from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.compact.compact_rewriter import (
+from stream_app.mergetree.compact.merged_section import (
     lies_by_age,
     merged_section,
     without_deletes,

@@ -21,8 +21,9 @@ from stream_app.mergetree.changelog.before_rows import (
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
 from stream_app.mergetree.compact.compact_manager import files_above
-from stream_app.mergetree.compact.compact_rewriter import CompactRewriter, RecordLevelExpire
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
+from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate

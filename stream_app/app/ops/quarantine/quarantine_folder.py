@@ -21,13 +21,12 @@ from itertools import islice
 from typing import Any
 
 from stream_app.cdc.bad_reasons import reason_kind
-from stream_app.cdc.quarantine_line import fields_of
+from stream_app.cdc.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import can_open, file_io_of
 
 _MARK = "mark-"
-_OLD = ".old-"
 COUNTED_MAX = 1_000_000
 Identity = tuple[str, int, int, str]
 """Topic, partition, offset and digest of a record."""
@@ -69,7 +68,7 @@ class QuarantinedRecord:
     @property
     def is_old(self) -> bool:
         """Whether a later run has rewritten its epoch's file, perhaps without this record."""
-        return _OLD in self.file
+        return is_replaced_file(self.file)
 
     @property
     def place(self) -> str:
@@ -132,7 +131,7 @@ class Quarantine:
             CorruptFileError: a line is no record.
         """
         for name in sorted(self._names(), key=_in_order, reverse=newest_first):
-            if name.endswith(".jsonl"):
+            if is_quarantine_file(name):
                 yield from self._records_of(name, newest_first=newest_first)
 
     def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
@@ -200,7 +199,7 @@ class Quarantine:
         """Remove records from their files; a file without records is deleted."""
         gone = {record.identity for record in records}
         for name in sorted(self._names()):
-            if not name.endswith(".jsonl"):
+            if not is_quarantine_file(name):
                 continue
             path = f"{self.location}/{name}"
             lines = self.files.read_bytes(path).splitlines(keepends=True)

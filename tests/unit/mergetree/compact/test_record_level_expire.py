@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.compact.compact_rewriter import RecordLevelExpire
+from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 
 BOUND = 1_700_000_000
 DAY = 86_400

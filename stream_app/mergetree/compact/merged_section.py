@@ -1,0 +1,99 @@
+"""Merges the overlapping files of a section into one row for each key.
+
+Called by compact_rewriter and by readers, which merge by the same code. It streams: memory is a
+batch for each run of the section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.file_access import KeyValueFileReader
+from stream_app.mergetree.interval_partition import Section, runs_by_age
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
+from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import level_windows, merge_windows
+from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.mergetree.spilled_runs import SpilledRuns
+
+FAN_IN = 32
+"""Default number of a section's runs that are read at a time."""
+PIECE_BYTES = 4 << 20
+"""Arrow memory of one piece when a spilled run is read back."""
+
+
+def merged_section(
+    section: Section,
+    layout: KeyValueLayout,
+    merge_function: MergeFunction,
+    files: KeyValueFileReader,
+    *,
+    fan_in: int = FAN_IN,
+) -> Iterator[pa.RecordBatch]:
+    """Merge the files of a section into one row for each key, in key order; keeps deletes.
+
+    Args:
+        fan_in: the most runs that are read at a time. Of more runs, groups of this size are first
+            merged on local disk.
+    """
+    # With the oldest run first, rows of one key mostly meet in the order of their age already.
+    by_age = runs_by_age(section)
+    if isinstance(merge_function, LookupMerge):
+        for window in level_windows(by_age, files, layout):
+            yield merge_function.merge_levels(window, layout)
+        return
+    runs = [_read_run(run, files) for run in by_age]
+
+    def merge(window: MergeWindow) -> pa.RecordBatch:
+        return merge_function.merge(window, layout)
+
+    if len(runs) <= fan_in:
+        yield from map(merge, merge_windows(runs, layout))
+        return
+
+    def joined(window: MergeWindow) -> pa.RecordBatch:
+        return layout.rows_at(window.batch, window.order)
+
+    spilled = SpilledRuns(
+        layout=layout,
+        piece_bytes=PIECE_BYTES,
+        merge=merge if merge_function.merges_in_parts else joined,
+        limit=None,
+        parent=None,
+    )
+    try:
+        for start in range(0, len(runs), fan_in):
+            spilled.add(runs[start : start + fan_in])
+        yield from map(merge, merge_windows(spilled.read(), layout))
+    finally:
+        spilled.close()
+
+
+def lies_by_age(section: Section) -> bool:
+    """Whether each run is older than the next, so that `merged_section` needs no sequence numbers.
+
+    That is false for sections with more runs than `FAN_IN`: runs that are spilled to local disk
+    lose this order.
+    """
+    runs = runs_by_age(section)
+    return len(runs) <= FAN_IN and all(
+        max(file.max_sequence_number for file in older.files)
+        < min(file.min_sequence_number for file in newer.files)
+        for older, newer in pairwise(runs)
+    )
+
+
+def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of kind +I and +U."""
+    retract = is_retract(batch)
+    return rows_at(batch, np.flatnonzero(~retract)) if retract.any() else batch
+
+
+def _read_run(run: SortedRun, files: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
+    for file in run.files:
+        yield from files.read(file)
