@@ -8,6 +8,7 @@ Source: Spark's `variant_get`, `try_variant_get` and `array_contains`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
@@ -36,8 +37,9 @@ from stream_app.variants.binary import Variant
 from stream_app.variants.paths import VariantPath, at_path, parse_path
 from stream_app.variants.texts import json_text
 
-_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+_TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _DIGITS_MAX = 76
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 """Makes a call of a column and literals; raises ValueError if they do not fit."""
 
@@ -45,16 +47,16 @@ ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
     texts = [literal.text for literal in literals if literal.kind == "TEXT"]
     if column.data_type.root is not TypeRoot.VARIANT or not 1 <= len(literals) <= 2:
-        raise ValueError("a VARIANT, a 'path' and at most one 'type'")
+        raise ValueError("expected a VARIANT, a 'path' and at most one 'type'")
     if len(texts) < len(literals):
-        raise ValueError("the path and the type in quotes")
+        raise ValueError("expected the path and the type in quotes")
     name = "variant_get" if fails else "try_variant_get"
     try:
         path, wanted = parse_path(texts[0]), parse_data_type(texts[1]) if texts[1:] else STRING
     except UsageError as error:
         raise ValueError(error.what) from None
     if wanted.root not in _CONVERSIONS:
-        raise ValueError(f"a type that {name} gives, and {wanted} is none")
+        raise ValueError(f"it gives no {wanted}")
     return Call(
         field_id=column.field_id,
         name=f"{name}({column.name}, '{texts[0]}', '{wanted}')",
@@ -132,7 +134,7 @@ def _boolean(variant: Variant, _: DataType) -> bool:
     if not isinstance(value, str):
         return bool(value)
     word = value.strip().lower()
-    if word not in _TRUE + _FALSE:
+    if word not in _TRUE | _FALSE:
         raise ValueError
     return word in _TRUE
 
@@ -167,8 +169,8 @@ def _date(variant: Variant, _: DataType) -> Any:
     if variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.DATE:
         return np.datetime64(int(str(variant.scalar())), "D").item()
     value = _scalar(variant)
-    if not isinstance(value, str):
-        raise TypeError
+    if not isinstance(value, str) or not _DAY.fullmatch(value.strip()):
+        raise ValueError
     return np.datetime64(value.strip(), "D").item()
 
 
@@ -185,8 +187,11 @@ _CONVERSIONS: Mapping[TypeRoot, Callable[[Variant, DataType], Any]] = {
 def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
     element = column.data_type.element
     if column.data_type.root not in LIST_ROOTS or element is None or len(literals) != 1:
-        raise ValueError("an ARRAY, and a value of its elements")
-    fitted = fitted_literal(literals[0], element)
+        raise ValueError("expected an ARRAY, and a value of its elements")
+    try:
+        fitted = fitted_literal(literals[0], element)
+    except ValueError as problem:
+        raise ValueError(f"expected {problem}") from None
     return Call(
         field_id=column.field_id,
         name=f"array_contains({column.name}, {literals[0].kind} {literals[0].text!r})",

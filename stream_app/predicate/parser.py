@@ -217,7 +217,7 @@ class _Parser(TokenCursor):
         try:
             return function(column, literals)
         except ValueError as problem:
-            raise misread(self.text, name.position, f"{name} takes {problem}") from None
+            raise misread(self.text, name.position, f"{name}: {problem}") from None
 
     def _inside(self, column: DataField) -> DataField:
         """The field, element or value to which a path leads; without a path the column itself."""
