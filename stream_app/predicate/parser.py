@@ -16,6 +16,7 @@ A small part of SQL, read by recursive descent::
     column      = name { "." name                        a field of a ROW by its path
                        | "[" 0 "]"                       an element of an ARRAY or VECTOR, from 0 on
                        | "[" literal "]" }               the value of a key of a MAP
+                | function "(" column { "," literal } ")"     one of `functions`, in reads alone
     name        = word | "word" | `word`
 
 Keywords may have any case, and names are spelled as in the table. A TIMESTAMP for a column with
@@ -25,11 +26,10 @@ local time zone may end with a zone (``Z``, ``+02:00``); without a zone it is in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import (
     LIST_ROOTS,
@@ -40,6 +40,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.predicate.functions import ConditionFunction
 from stream_app.predicate.literal import Literal, comparison, fitted_literal, wanted_text
 from stream_app.predicate.predicate import (
     Always,
@@ -56,7 +57,7 @@ from stream_app.predicate.predicate import (
     Predicate,
     Step,
 )
-from stream_app.predicate.tokens import TYPED_LITERALS, Token, misread, tokens_of
+from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, misread, tokens_of
 
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _T = TypeVar("_T")
@@ -67,13 +68,20 @@ _TESTS_MAX = 1000
 """Arrow makes a chain of AND or OR and walks it by recursion: 10,000 overflow its stack."""
 
 
-def parse_predicate(text: str, row_type: RowType) -> Predicate:
+def parse_predicate(
+    text: str, row_type: RowType, functions: Mapping[str, ConditionFunction] | None = None
+) -> Predicate:
     """Parse a condition on rows of these columns.
+
+    Args:
+        functions: those that the condition may call; None: it calls none.
 
     Raises:
         UsageError: the text is wrong; the error points at the place and says what was expected.
     """
-    return _Parser(text, tokens_of(text), row_type).whole()
+    return _Parser(
+        text=text, tokens=tokens_of(text), row_type=row_type, functions=functions or {}
+    ).whole()
 
 
 def named_columns(text: str) -> tuple[str, ...]:
@@ -98,54 +106,30 @@ def check_grammar(text: str) -> None:
     Raises:
         UsageError: the text is a condition for no columns and types at all.
     """
-    tokens = tokens_of(text)
-    _Parser(text, tokens, RowType(()), judges_columns=False).whole()
+    _Parser(
+        text=text, tokens=tokens_of(text), row_type=RowType(()), functions={}, judges_columns=False
+    ).whole()
 
 
-@dataclass(slots=True)
-class _Parser:
+@dataclass(slots=True, kw_only=True)
+class _Parser(TokenCursor):
     """Reads tokens from left to right, with one method for each rule of the grammar.
 
     Attributes:
         judges_columns: whether columns must exist, and literals and tests must fit their types.
     """
 
-    text: str
-    tokens: list[Token]
     row_type: RowType
+    functions: Mapping[str, ConditionFunction]
     judges_columns: bool = True
-    _at: int = field(init=False, default=0)
     _depth: int = field(init=False, default=0)
     _tests: int = field(init=False, default=0)
 
     def whole(self) -> Predicate:
         predicate = self._condition()
-        if self._next.kind != "end":
-            raise self._expected("AND, OR or the end")
+        if self.next.kind != "end":
+            raise self.expected("AND, OR or the end")
         return predicate
-
-    @property
-    def _next(self) -> Token:
-        return self.tokens[self._at]
-
-    def _take(self) -> Token:
-        token = self._next
-        self._at += 1
-        return token
-
-    def _accept(self, key: str) -> bool:
-        """Consume the next token if it is this keyword or sign."""
-        if self._next.key != key:
-            return False
-        self._at += 1
-        return True
-
-    def _expect(self, key: str) -> None:
-        if not self._accept(key):
-            raise self._expected(key)
-
-    def _expected(self, what: str) -> UsageError:
-        return misread(self.text, self._next.position, f"expected {what}, found {self._next}")
 
     def _condition(self) -> Predicate:
         return self._joined("OR", self._and, Or)
@@ -157,19 +141,19 @@ class _Parser:
         self, key: str, part: Callable[[], Predicate], join: type[And] | type[Or]
     ) -> Predicate:
         parts = [part()]
-        while self._accept(key):
+        while self.accept(key):
             parts.append(part())
         return parts[0] if len(parts) == 1 else join(tuple(parts))
 
     def _not(self) -> Predicate:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
-            raise self._expected(f"at most {_DEPTH_MAX} NOT and ( inside each other")
-        if self._accept("NOT"):
+            raise self.expected(f"at most {_DEPTH_MAX} NOT and ( inside each other")
+        if self.accept("NOT"):
             predicate: Predicate = Not(self._not())
-        elif self._accept("("):
+        elif self.accept("("):
             predicate = self._condition()
-            self._expect(")")
+            self.expect(")")
         else:
             predicate = self._test()
         self._depth -= 1
@@ -178,38 +162,40 @@ class _Parser:
     def _test(self) -> Predicate:
         self._tests += 1
         if self._tests > _TESTS_MAX:
-            raise self._expected(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
+            raise self.expected(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
         column = self._column()
-        if self._next.key in _OPERATORS:
-            return self._comparison(column, _OPERATORS[self._take().key])
-        if self._accept("IS"):
-            negated = self._accept("NOT")
-            self._expect("NULL")
+        if self.next.key in _OPERATORS:
+            return self._comparison(column, _OPERATORS[self.take().key])
+        if self.accept("IS"):
+            negated = self.accept("NOT")
+            self.expect("NULL")
             return Not(IsNull(column)) if negated else IsNull(column)
-        negated = self._accept("NOT")
+        negated = self.accept("NOT")
         tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
-        test = tests.get(self._next.key)
+        test = tests.get(self.next.key)
         if test is not None:
-            self._at += 1
+            self.at += 1
             return Not(test(column)) if negated else test(column)
         if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
         known = "IN, BETWEEN or LIKE"
-        raise self._expected(known if negated else f"=, <>, <, <=, >, >=, IS, NOT, {known}")
+        raise self.expected(known if negated else f"=, <>, <, <=, >, >=, IS, NOT, {known}")
 
     def _column(self) -> DataField:
-        token = self._next
+        token = self.next
+        if token.text in self.functions and self.tokens[self.at + 1].key == "(":
+            return self._call(self.functions[self.take().text], token)
         if token.kind == "quoted":
             name = token.text[1:-1]
         elif token.kind == "word" and (not token.key or token.text in self.row_type.names):
             name = token.text
         else:
-            raise self._expected("a column")
+            raise self.expected("a column")
         if not self.judges_columns:
-            self._at += 1
-            while self._accept(".") or self._accept("["):
-                self._take()
-                self._accept("]")
+            self.at += 1
+            while self.accept(".") or self.accept("["):
+                self.take()
+                self.accept("]")
             return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
             raise misread(
@@ -218,24 +204,36 @@ class _Parser:
                 unknown_name("column", name, self.row_type.names),
                 fix=f"the columns are {', '.join(self.row_type.names)}",
             )
-        self._at += 1
+        self.at += 1
         return self._inside(self.row_type.field(name))
+
+    def _call(self, function: ConditionFunction, name: Token) -> DataField:
+        """``name(column, literal, …)``."""
+        self.expect("(")
+        column, literals = self._column(), []
+        while self.accept(","):
+            literals.append(self._literal(column))
+        self.expect(")")
+        try:
+            return function(column, literals)
+        except ValueError as problem:
+            raise misread(self.text, name.position, f"{name}: {problem}") from None
 
     def _inside(self, column: DataField) -> DataField:
         """The field, element or value to which a path leads; without a path the column itself."""
         path: list[Step] = [column.name]
         name = column.name
-        while self._next.key in (".", "["):
+        while self.next.key in (".", "["):
             root = column.data_type.root
-            if root is TypeRoot.ROW and self._accept("."):
+            if root is TypeRoot.ROW and self.accept("."):
                 column = self._field(name, column.data_type)
                 path.append(column.name)
                 name += f".{column.name}"
-            elif root in LIST_ROOTS | {TypeRoot.MAP} and self._accept("["):
+            elif root in LIST_ROOTS | {TypeRoot.MAP} and self.accept("["):
                 step, column = self._element(column)
                 path.append(step)
                 name += f"[{step}]"
-                self._expect("]")
+                self.expect("]")
             else:
                 break
         if len(path) == 1:
@@ -245,7 +243,7 @@ class _Parser:
         )
 
     def _field(self, of: str, data_type: DataType) -> DataField:
-        fields, token = RowType(data_type.fields), self._take()
+        fields, token = RowType(data_type.fields), self.take()
         name = token.text[1:-1] if token.kind == "quoted" else token.text
         if name not in fields.names:
             raise misread(
@@ -262,12 +260,12 @@ class _Parser:
         assert kind.element is not None
         there = replace(column, data_type=kind.element.as_nullable())
         if kind.key is None:
-            token = self._next
+            token = self.next
             if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
-                raise self._expected(f"the number of an element, from 0 to {_INDEX_MAX}")
-            return Element(int(self._take().text)), there
+                raise self.expected(f"the number of an element, from 0 to {_INDEX_MAX}")
+            return Element(int(self.take().text)), there
         key = replace(column, data_type=kind.key)
-        place = self._next
+        place = self.next
         fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
             what = f"expected a key of type {kind.key.as_nullable()}, found {place}"
@@ -279,59 +277,59 @@ class _Parser:
 
     def _comparison(self, column: DataField, operator: str) -> Predicate:
         if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
-            self._at -= 1
-            raise self._expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
+            self.at -= 1
+            raise self.expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
         return self._typed(column, lambda literal: comparison(column, operator, literal))
 
     def _in(self, column: DataField) -> Predicate:
-        self._expect("(")
+        self.expect("(")
         values = []
         while True:
             fitted = self._typed(column, lambda literal: fitted_literal(literal, column.data_type))
             if fitted.is_exact:
                 values.append(fitted.value)
-            if not self._accept(","):
+            if not self.accept(","):
                 break
-        if not self._accept(")"):
-            raise self._expected(", or )")
+        if not self.accept(")"):
+            raise self.expected(", or )")
         return OneOf(column, tuple(values)) if values else Always(column, False)
 
     def _between(self, column: DataField) -> Predicate:
         low = self._comparison(column, ">=")
-        self._expect("AND")
+        self.expect("AND")
         return And((low, self._comparison(column, "<=")))
 
     def _like(self, column: DataField) -> Predicate:
         if not self._may_be(column, *STRING_ROOTS):
-            self._at -= 1
+            self.at -= 1
             kind = column.data_type.as_nullable()
-            raise self._expected(f"another test than LIKE for a column of type {kind}")
-        if self._next.kind != "text":
-            raise self._expected("a 'pattern'")
-        return Matches(column, like_pattern(_unquoted(self._take().text)))
+            raise self.expected(f"another test than LIKE for a column of type {kind}")
+        if self.next.kind != "text":
+            raise self.expected("a 'pattern'")
+        return Matches(column, like_pattern(_unquoted(self.take().text)))
 
     def _typed(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
         """Consume a literal and use it; the error points at a literal that does not fit."""
-        first = self._next
+        first = self.next
         literal = self._literal(column)
         if not self.judges_columns:
             literal = Literal("TEXT", "")  # the literal always fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
-            given = self.text[first.position : self._next.position].strip()
+            given = self.text[first.position : self.next.position].strip()
             raise misread(self.text, first.position, f"expected {problem}, found {given}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
-        if self._next.key in ("+", "-"):
-            sign = self._take().text
-            if self._next.kind != "number":
-                raise self._expected("a number")
-        token = self._next
-        if token.key in TYPED_LITERALS and self.tokens[self._at + 1].kind == "text":
-            self._at += 2
-            return Literal(token.key, _unquoted(self.tokens[self._at - 1].text))
+        if self.next.key in ("+", "-"):
+            sign = self.take().text
+            if self.next.kind != "number":
+                raise self.expected("a number")
+        token = self.next
+        if token.key in TYPED_LITERALS and self.tokens[self.at + 1].kind == "text":
+            self.at += 2
+            return Literal(token.key, _unquoted(self.tokens[self.at - 1].text))
         if token.key in ("TRUE", "FALSE"):
             literal = Literal("BOOLEAN", token.key)
         elif token.kind == "number":
@@ -341,11 +339,11 @@ class _Parser:
         elif token.kind == "bytes":
             literal = Literal("BYTES", token.text[2:-1])
         elif token.key == "NULL":
-            raise self._expected("IS NULL or IS NOT NULL (nothing compares with null)")
+            raise self.expected("IS NULL or IS NOT NULL (nothing compares with null)")
         else:
             known = self.judges_columns
-            raise self._expected(wanted_text(column.data_type) if known else "a value")
-        self._at += 1
+            raise self.expected(wanted_text(column.data_type) if known else "a value")
+        self.at += 1
         return literal
 
 

@@ -60,6 +60,18 @@ class InnerField(DataField):
     path: tuple[Step, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(DataField):
+    """What a function gives for each value of a column; its name has all literals.
+
+    Attributes:
+        compute: makes an array of the type from one of the argument's values.
+    """
+
+    argument: DataField
+    compute: Callable[[pa.Array], pa.Array]
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     """``column sign value``; the sign is one of ``= <> < <= > >=``."""
@@ -133,15 +145,21 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
         case _:
             column = predicate.column
-            return (str(column.path[0]) if isinstance(column, InnerField) else column.name,)
+            column = column.argument if isinstance(column, Call) else column
+            return (str(_path(column)[0]),)
 
 
 def _path(column: DataField) -> tuple[Step, ...]:
+    """The steps to a value; none lead to what a function gives."""
+    if isinstance(column, Call):
+        return ()
     return column.path if isinstance(column, InnerField) else (column.name,)
 
 
 def _values(column: DataField) -> pc.Expression:
-    """The values of a column, or those inside of it."""
+    """The values of a column, those inside of it, or what a function gives for them."""
+    if isinstance(column, Call):
+        return _called(column)
     path = _path(column)
     fields = tuple(takewhile(lambda step: isinstance(step, str), path))
     values = pc.field(*fields)
@@ -156,6 +174,22 @@ def _values(column: DataField) -> pc.Expression:
             case name:
                 values = pc.struct_field(values, name)
     return values
+
+
+def _called(call: Call) -> pc.Expression:
+    """The call for Arrow, which knows functions by name in this process."""
+    argument, result = arrow_type(call.argument.data_type), arrow_type(call.data_type)
+    name = f"stream_app {call.name} of {argument}"
+
+    def compute(_: object, values: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
+        if isinstance(values, pa.Scalar):
+            return call.compute(pa.array([values.as_py()], argument))[0]
+        return call.compute(values)
+
+    if name not in pc.function_registry().list_functions():
+        summary = {"summary": call.name, "description": "see stream_app.predicate.functions"}
+        pc.register_scalar_function(compute, name, summary, {"values": argument}, result)
+    return pc.Expression._call(name, [_values(call.argument)])
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 
@@ -66,6 +66,50 @@ def tokens_of(text: str) -> list[Token]:
             tokens.append(Token(kind, match[0], position))
         position = match.end()
     return [*tokens, Token("end", "", len(text.rstrip()))]
+
+
+@dataclass(slots=True, kw_only=True)
+class TokenCursor:
+    """Takes the tokens of a condition from left to right.
+
+    Attributes:
+        at: the place of the next token.
+    """
+
+    text: str
+    tokens: list[Token]
+    at: int = field(init=False, default=0)
+
+    @property
+    def next(self) -> Token:
+        """The next token, which stays the next one."""
+        return self.tokens[self.at]
+
+    def take(self) -> Token:
+        """Consume the next token."""
+        token = self.next
+        self.at += 1
+        return token
+
+    def accept(self, key: str) -> bool:
+        """Consume the next token if it is this keyword or sign."""
+        if self.next.key != key:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, key: str) -> None:
+        """Consume a keyword or sign.
+
+        Raises:
+            UsageError: the next token is another one.
+        """
+        if not self.accept(key):
+            raise self.expected(key)
+
+    def expected(self, what: str) -> UsageError:
+        """The error that names what was expected in place of the next token."""
+        return misread(self.text, self.next.position, f"expected {what}, found {self.next}")
 
 
 def _unreadable(rest: str) -> str:

@@ -15,8 +15,11 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
+from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import like_pattern, parse_predicate
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
+from stream_app.variants.json_column import variants_of
+from stream_app.variants.layout import is_variant
 from tests.support.suite.datadriven import Case, files, run_file
 
 ROWS: dict[str, pa.RecordBatch] = {}
@@ -37,6 +40,8 @@ def _array(values: list[Any], field: DataField) -> pa.Array:
     if pa.types.is_map(kind):
         pairs = [None if v is None else [(key, value) for key, value in v] for v in values]
         return pa.array(pairs, kind)
+    if is_variant(kind):
+        return variants_of(pa.array([v and json.dumps(v) for v in values], pa.string()))[0]
     if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_time(kind):
@@ -78,7 +83,7 @@ def bounds(case: Case) -> str:
     """Each line a condition: the columns it looks at, and those whose values it lists."""
     lines = []
     for line in case.input_lines:
-        predicate = parse_predicate(line, ROWS["columns"])
+        predicate = parse_predicate(line, ROWS["columns"], FUNCTIONS)
         names = column_names(predicate)
         values = {name: possible_values(predicate, name) for name in names}
         texts = [
@@ -106,7 +111,7 @@ def test_where_text(path: Path) -> None:
 
 
 def condition(text: str, row_type: RowType) -> pc.Expression:
-    return to_expression(parse_predicate(text, row_type))
+    return to_expression(parse_predicate(text, row_type, FUNCTIONS))
 
 
 @cache

@@ -163,6 +163,38 @@ def test_writers_and_compactions_take_turns(
     assert ours(table.location) == by_key(paimon_java.read(table.location)) == wanted(documents)
 
 
+@pytest.mark.parametrize("shredding", [None, SHREDDING])
+def test_conditions_on_members_of_what_paimon_wrote(
+    paimon_java: PaimonJava,
+    tmp_path: Path,
+    shredding: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of columns in one piece and of shredded ones, before and after our compaction."""
+    table = create_or_open(
+        str(tmp_path / "db.db" / "t"), schema(**{"write-only": "true"}), SteppingClock()
+    )
+    options = {"parquet.variant.shreddingSchema": shredding} if shredding else {}
+    for identifier, documents in enumerate((ALL, ALL[:2])):
+        paimon_java.write(
+            table.location, epoch_of(documents), identifier=identifier + 1, options=options
+        )
+    conditions = {
+        "variant_get(doc, '$.customer.city') = 'Bonn'": [0],
+        "try_variant_get(doc, '$.id', 'BIGINT') > 17": [1],
+        "variant_get(doc, '$.rate', 'DOUBLE') < 12.4 AND k < 2": [1],
+        "variant_get(doc, '$.tags[1]') = 'b' OR variant_get(doc, '$[0]', 'INT') = 1": [0, 3],
+    }
+    for _ in range(2):
+        for where, keys in conditions.items():
+            rows = PaimonTable(open_table(table.location)).read(columns=["k"], where=where)
+            assert sorted(rows.read_all()["k"].to_pylist()) == keys, where
+        compact_whole(replace(open_table(table.location), schema=schema()))
+    where = "variant_get(doc, '$.id', 'BIGINT') > 0"
+    assert main(["read", table.location, "--where", where]) == 2
+    assert "use try_variant_get, which is null for such a member" in capsys.readouterr().err
+
+
 def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """The schema of the table, that of its files, and their statistics."""
     mine, theirs, javas = (tmp_path / "db.db" / name for name in ("mine", "theirs", "javas"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import stream_app
+from stream_app.model.schema.data_type import DataField, parse_data_type
+from stream_app.predicate.functions import FUNCTIONS
+from stream_app.predicate.literal import Literal
 from stream_app.spark.read.data_source import NAME
 from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.variants.json_column import variants_of
 from tests.support.engines.stream_app_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.interop import append_tables, changelog_tables
 from tests.support.interop.written_tables import written
@@ -73,6 +79,40 @@ def test_rows_of_a_table_whose_columns_have_changed(
     first = frame(source, location, scan__snapshot_id="1")
     assert first.schema.simpleString() == "struct<k:int,a:int,b:string>"
     assert [tuple(row) for row in first.collect()] == [(1, 2, "x")]
+
+
+DOCUMENTS = (
+    "1", "-129", "40000", "9223372036854775807", "2.5", "-0.6", "1e3", "12.345", "true", '"x"',
+    '" 7 "', '"2.5"', '"yes"', '"2026-01-02"', '"NaN"', "null", "{}", '[1, "a"]',
+)  # fmt: skip
+TYPES = ("STRING", "BOOLEAN", "TINYINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(6, 2)", "DATE")
+
+
+@pytest.mark.parametrize("wanted", TYPES)
+def test_members_of_variants_are_those_that_spark_takes_out(
+    spark: SparkSession, wanted: str
+) -> None:
+    documents = [f'{{"m": {document}}}' for document in DOCUMENTS]
+    frame = spark.createDataFrame([(document,) for document in documents], "d STRING")
+    taken = frame.selectExpr(f"try_variant_get(parse_json(d), '$.m', '{wanted}') m")
+    theirs = [row["m"] for row in taken.collect()]
+    variants, _ = variants_of(pa.array(documents))
+    variant = DataField(field_id=0, name="d", data_type=parse_data_type("VARIANT"))
+    literals = [Literal("TEXT", "$.m"), Literal("TEXT", wanted)]
+    ours = FUNCTIONS["try_variant_get"](variant, literals).compute(variants).to_pylist()
+    assert list(map(repr, ours)) == list(map(repr, theirs))
+
+
+def test_elements_of_arrays_are_those_that_spark_contains(spark: SparkSession) -> None:
+    arrays = [[1.0, 2.0], [2.0, None], [None], [], None, [math.nan], [-0.0]]
+    frame = spark.createDataFrame([(array,) for array in arrays], "a ARRAY<DOUBLE>")
+    column = DataField(field_id=0, name="a", data_type=parse_data_type("ARRAY<DOUBLE>"))
+    for value in ("1", "2", "0", "NaN"):
+        taken = frame.selectExpr(f"array_contains(a, double('{value}')) m")
+        literal = Literal("TEXT" if value == "NaN" else "NUMBER", value)
+        contains = FUNCTIONS["array_contains"](column, [literal]).compute
+        ours = contains(pa.array(arrays, pa.list_(pa.float64()))).to_pylist()
+        assert ours == [row["m"] for row in taken.collect()], value
 
 
 def test_system_tables_are_those_that_python_reads(

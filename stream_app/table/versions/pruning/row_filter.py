@@ -20,6 +20,7 @@ from stream_app.format.binary_row import encode_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
 
@@ -47,7 +48,7 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
         UsageError: points at the error in the condition.
     """
     if isinstance(where, str):
-        return predicate_filter(parse_predicate(where, schema.fields), schema)
+        return predicate_filter(parse_predicate(where, schema.fields, FUNCTIONS), schema)
     return RowFilter(where, _columns_of(where, arrow_schema(schema.fields)))
 
 

@@ -1,0 +1,247 @@
+"""The functions that conditions of reads may call: members of VARIANTs, and elements of arrays.
+
+`parser` finds a function here by its name. Arrow evaluates a call as a function of its own, which
+it knows in this process alone. So conditions of jobs, whose tasks run elsewhere, call none.
+
+Source: Spark's `variant_get`, `try_variant_get` and `array_contains`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_scalar, arrow_type
+from stream_app.model.schema.data_type import (
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    LIST_ROOTS,
+    STRING,
+    DataField,
+    DataType,
+    TypeRoot,
+    parse_data_type,
+)
+from stream_app.predicate.literal import Literal, fitted_literal
+from stream_app.predicate.predicate import Call
+from stream_app.variants import layout
+from stream_app.variants.binary import Variant
+from stream_app.variants.paths import VariantPath, at_path, parse_path
+from stream_app.variants.texts import json_text
+
+_TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
+_DIGITS_MAX = 76
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
+"""Makes a call of a column and literals; raises ValueError if they do not fit."""
+
+
+def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
+    texts = [literal.text for literal in literals if literal.kind == "TEXT"]
+    if column.data_type.root is not TypeRoot.VARIANT or not 1 <= len(literals) <= 2:
+        raise ValueError("expected a VARIANT, a 'path' and at most one 'type'")
+    if len(texts) < len(literals):
+        raise ValueError("expected the path and the type in quotes")
+    name = "variant_get" if fails else "try_variant_get"
+    try:
+        path, wanted = parse_path(texts[0]), parse_data_type(texts[1]) if texts[1:] else STRING
+    except UsageError as error:
+        raise ValueError(error.what) from None
+    if wanted.root not in _CONVERSIONS:
+        raise ValueError(f"it gives no {wanted}")
+    return Call(
+        field_id=column.field_id,
+        name=f"{name}({column.name}, '{texts[0]}', '{wanted}')",
+        data_type=wanted.as_nullable(),
+        argument=column,
+        compute=partial(_members, path=path, wanted=wanted, fails=fails),
+    )
+
+
+def _members(values: pa.Array, *, path: VariantPath, wanted: DataType, fails: bool) -> pa.Array:
+    """The values at a path, of a type; null where there is none."""
+    convert = _CONVERSIONS[wanted.root]
+    members = []
+    for value, metadata, is_valid in zip(
+        values.field(layout.VALUE).to_pylist(),
+        values.field(layout.METADATA).to_pylist(),
+        values.is_valid().to_pylist(),
+        strict=True,
+    ):
+        variant = at_path(Variant(value, metadata), path) if is_valid else None
+        try:
+            member = None if variant is None or _is_null(variant) else convert(variant, wanted)
+        except (ArithmeticError, TypeError, ValueError):
+            if fails:
+                raise _misfit(variant, wanted) from None
+            member = None
+        members.append(member)
+    return pa.array(members, arrow_type(wanted))
+
+
+def _misfit(variant: Variant | None, wanted: DataType) -> UsageError:
+    text = "" if variant is None else json_text(variant)
+    return UsageError(
+        f"a member that variant_get shall read as {wanted} is {text[:80]}",
+        fix="use try_variant_get, which is null for such a member, or another type",
+    )
+
+
+def _is_null(variant: Variant) -> bool:
+    return variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.NULL
+
+
+def _scalar(variant: Variant) -> Any:
+    """A text, a number or a boolean.
+
+    Raises:
+        TypeError: the value is another one.
+    """
+    if variant.basic_kind in (layout.OBJECT, layout.ARRAY):
+        raise TypeError
+    value = variant.scalar()
+    is_number = variant.basic_kind != layout.SHORT_TEXT and variant.kind in _NOT_NUMBERS
+    if isinstance(value, bytes) or is_number:
+        raise TypeError
+    return value
+
+
+_NOT_NUMBERS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
+"""Kinds whose values are integers without being numbers."""
+
+
+def _text(variant: Variant, _: DataType) -> str:
+    is_text = variant.basic_kind == layout.SHORT_TEXT or (
+        variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.LONG_TEXT
+    )
+    text = json_text(variant)
+    if is_text:
+        return str(variant.scalar())
+    is_quoted = variant.basic_kind == layout.PRIMITIVE and text.startswith('"')
+    return text[1:-1] if is_quoted else text
+
+
+def _boolean(variant: Variant, _: DataType) -> bool:
+    value = _scalar(variant)
+    if not isinstance(value, str):
+        return bool(value)
+    word = value.strip().lower()
+    if word not in _TRUE | _FALSE:
+        raise ValueError
+    return word in _TRUE
+
+
+def _integer(variant: Variant, wanted: DataType) -> int:
+    """Fractions of numbers are cut off, and a text has none."""
+    value = int(_scalar(variant))
+    bits = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+    limit = 1 << bits[wanted.root] - 1
+    if not -limit <= value < limit:
+        raise OverflowError
+    return value
+
+
+def _float(variant: Variant, _: DataType) -> float:
+    return float(_scalar(variant))
+
+
+def _decimal(variant: Variant, wanted: DataType) -> Decimal:
+    value = _scalar(variant)
+    number = Decimal(repr(value) if isinstance(value, float) else value)
+    assert wanted.precision is not None
+    assert wanted.scale is not None
+    context = Context(prec=_DIGITS_MAX, rounding=ROUND_HALF_UP)
+    rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=context)
+    if not rounded.is_finite() or len(rounded.as_tuple().digits) > wanted.precision:
+        raise OverflowError
+    return rounded
+
+
+def _date(variant: Variant, _: DataType) -> Any:
+    if variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.DATE:
+        return np.datetime64(int(str(variant.scalar())), "D").item()
+    value = _scalar(variant)
+    if not isinstance(value, str) or not _DAY.fullmatch(value.strip()):
+        raise ValueError
+    return np.datetime64(value.strip(), "D").item()
+
+
+_CONVERSIONS: Mapping[TypeRoot, Callable[[Variant, DataType], Any]] = {
+    TypeRoot.VARCHAR: _text,
+    TypeRoot.BOOLEAN: _boolean,
+    **dict.fromkeys(INTEGER_ROOTS, _integer),
+    **dict.fromkeys(FLOAT_ROOTS, _float),
+    TypeRoot.DECIMAL: _decimal,
+    TypeRoot.DATE: _date,
+}
+
+
+def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
+    element = column.data_type.element
+    if column.data_type.root not in LIST_ROOTS or element is None or len(literals) != 1:
+        raise ValueError("expected an ARRAY, and a value of its elements")
+    try:
+        fitted = fitted_literal(literals[0], element)
+    except ValueError as problem:
+        raise ValueError(f"expected {problem}") from None
+    return Call(
+        field_id=column.field_id,
+        name=f"array_contains({column.name}, {literals[0].kind} {literals[0].text!r})",
+        data_type=DataType(root=TypeRoot.BOOLEAN),
+        argument=column,
+        compute=partial(
+            _contains, value=arrow_scalar(fitted.value, element) if fitted.is_exact else None
+        ),
+    )
+
+
+def _contains(values: pa.Array, *, value: pa.Scalar | None) -> pa.Array:
+    """Whether each array has the value; null where only a null may be it.
+
+    Example:
+        The arrays [1, 2], [2, null], [1, null] and null contain 1: true, null, true and null.
+    """
+    if pa.types.is_fixed_size_list(values.type):
+        size = values.type.list_size
+        begins = np.arange(len(values) + 1, dtype=np.int64) * size
+        elements = values.values.slice(values.offset * size, len(values) * size)
+    else:
+        begins = values.offsets.to_numpy().astype(np.int64)
+        elements = values.values.slice(begins[0], begins[-1] - begins[0])
+        begins = begins - begins[0]
+    has_it = _counts(_equal(elements, value), begins) > 0
+    has_null = _counts(elements.is_null().to_numpy(zero_copy_only=False), begins) > 0
+    is_unknown = ~has_it & has_null
+    is_null = values.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(has_it, pa.bool_(), mask=is_unknown | is_null)
+
+
+def _equal(elements: pa.Array, value: pa.Scalar | None) -> np.ndarray:
+    if value is None:
+        return np.zeros(len(elements), np.bool_)
+    equal = pc.equal(elements, value)
+    if pa.types.is_floating(elements.type) and value.as_py() != value.as_py():
+        equal = pc.is_nan(elements)  # NaN is a value of its own here, as in Spark
+    marks: np.ndarray = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _counts(marks: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    sums = np.append(0, np.cumsum(marks))
+    counts: np.ndarray = sums[begins[1:]] - sums[begins[:-1]]
+    return counts
+
+
+FUNCTIONS: Mapping[str, ConditionFunction] = {
+    "variant_get": partial(_variant_get, fails=True),
+    "try_variant_get": partial(_variant_get, fails=False),
+    "array_contains": _array_contains,
+}
