@@ -314,9 +314,9 @@ def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, i
 
 
 @compiled
-def _tables_at(address: int, at: int) -> ImageTables:
+def _tables_at(address: int, position: int) -> ImageTables:
     """The image tables of one object or list."""
-    address += _TABLES_SIZE * at
+    address += _TABLES_SIZE * position
     return ImageTables(
         number_at(address),
         number_at(address + 8),

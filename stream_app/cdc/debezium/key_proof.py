@@ -229,11 +229,11 @@ class KeyCheck:
 
 
 def _stop(
-    messages: pa.RecordBatch, at: int, rules: KeyRules, question: KeyQuestion, fields: Fields
+    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: Fields
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
-        where=message_place(messages, at),
+        where=message_place(messages, row),
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
         f"records to quarantine and continues",
     )

@@ -206,7 +206,7 @@ class _Planned(NamedTuple):
 
 def _cast(
     reading: ColumnReading,
-    kind: JsonKind,
+    json_kind: JsonKind,
     wire: pa.Array,
     planned: _Planned,
     suspects: Bools,
@@ -216,7 +216,7 @@ def _cast(
     plan, unchanged = planned
     if rules.before_has_key_only:
         wire = forget_invented(reading, wire, plan)
-    column, failed = cast_column(reading, kind, wire)
+    column, failed = cast_column(reading, json_kind, wire)
     if failed is not None:
         suspects[plan.record[failed]] = True
     if rules.before_has_key_only:
