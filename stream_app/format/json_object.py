@@ -49,7 +49,7 @@ class JsonObject:
         """Read a file.
 
         Raises:
-            CorruptFileError: the bytes are no JSON object, or not those that were written.
+            CorruptFileError: the bytes are not a JSON object, or not those that were written.
         """
         try:
             value = orjson.loads(data)

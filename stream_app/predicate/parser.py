@@ -355,7 +355,7 @@ def like_pattern(text: str) -> str:
     """The regular expression (of RE2) for a LIKE pattern."""
     parts = []
     for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
-        # A backslash makes % and _ literal, so both characters together are no wildcard.
+        # A backslash makes % and _ literal, so both characters together are not a wildcard.
         wildcard = {"%": ".*", "_": "."}.get(piece[0])
         parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
     return r"(?s)\A" + "".join(parts) + r"\z"

@@ -100,7 +100,7 @@ class ImageLayout:
         names: the names of the columns.
         objects: how the objects in messages are parsed, each a column behind the others.
         lists: the same of the objects in lists, behind these.
-        is_partial: images in messages may lack columns, which is no drift.
+        is_partial: images in messages may lack columns, which is not a drift.
     """
 
     packed: PackedNames
@@ -188,7 +188,7 @@ class ImageLayout:
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
 
-        Two messages, of which the second is no JSON::
+        Two messages, of which the second is not JSON::
 
             heads       {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
             columns     [[1, 2]]

@@ -180,7 +180,7 @@ class MadeColumns:
             return STRING
         if reference not in types:
             near = did_you_mean(reference, types)
-            raise DefinitionError(f"takes {reference!r}, which is no column{near}")
+            raise DefinitionError(f"takes {reference!r}, which is not a column{near}")
         return types[reference]
 
 

@@ -24,7 +24,7 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
         number: of the schema, for the reason.
 
     Raises:
-        UnreadableRecordError: it is no message of the class.
+        UnreadableRecordError: it is not a message of the class.
     """
     from google.protobuf import json_format  # noqa: PLC0415
 

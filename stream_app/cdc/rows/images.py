@@ -145,8 +145,8 @@ class ImageRows:
         rows: m rows of `RowRules.schema`, or `with_unchanged` of such.
         record: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
-        tables: name of a source table → its first record that is no suspect.
-        cut: name of a column → bool [n]; records that are no suspects, of which it cuts digits.
+        tables: name of a source table → its first record that is not a suspect.
+        cut: name of a column → bool [n]; records that are not suspects, of which it cuts digits.
     """
 
     rows: pa.RecordBatch

@@ -204,7 +204,7 @@ def _problems(
 
 
 def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> bool:
-    """Whether an image has a null that is part of a key; a missing value is no key."""
+    """Whether an image has a null that is part of a key; a missing value is not a key."""
     image = record.after if plan.is_after[row] else record.before
     return reading.is_nullable_key and reading.name in (image or {})
 
@@ -233,7 +233,7 @@ def _why(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules
         ):
             return f"is a number ({read_as}; {hint})"
         case Family.TIME if json_kind is JsonKind.NUMBER:
-            return f"is no time of day ({read_as}; {hint})"
+            return f"is not a time of day ({read_as}; {hint})"
         case Family.DATE | Family.TIMESTAMP if json_kind is JsonKind.NUMBER:
             return f"is outside what the column can hold ({read_as}; {hint})"
         case Family.DATE | Family.TIME | Family.TIMESTAMP:

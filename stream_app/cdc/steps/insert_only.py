@@ -30,7 +30,7 @@ class InsertOnly:
     """Implements `pipeline.Step`.
 
     Attributes:
-        quarantines: whether a record that is no insert becomes a bad one; else it stops the job.
+        quarantines: whether records that are not inserts become bad ones; else one stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 

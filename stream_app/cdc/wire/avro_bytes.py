@@ -18,7 +18,7 @@ def check_avro(root: AvroType, body: bytes) -> None:
     """Check indexes and numbers; the value's end and its texts are left to fastavro.
 
     Raises:
-        ValueError: the bytes are no value of the type.
+        ValueError: the bytes are not a value of the type.
     """
     try:
         _value(root, body, 0)

@@ -26,7 +26,7 @@ _TEXTS = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
 
 
 class AvroLeaf(Protocol):
-    """The values of one type that is no record, in m messages."""
+    """The values of one type that is not a record, in m messages."""
 
     @property
     def of(self) -> AvroType:

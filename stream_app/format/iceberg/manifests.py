@@ -200,7 +200,7 @@ def decode_manifest(data: bytes) -> list[IcebergEntry]:
     """Decode the entries of a manifest.
 
     Raises:
-        CorruptFileError: the bytes are no manifest.
+        CorruptFileError: the bytes are not a manifest.
     """
     return _decoded(data, _entry)
 
@@ -311,7 +311,7 @@ def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
     """Decode the manifests of a list.
 
     Raises:
-        CorruptFileError: the bytes are no manifest list.
+        CorruptFileError: the bytes are not a manifest list.
     """
     return _decoded(data, _manifest)
 

@@ -78,10 +78,10 @@ def members(value: RawValue) -> list[bytes]:
     """The members of a list, as the bytes of each.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: it is not a list.
     """
     if value.kind != _LIST:
-        raise ValueError(f"kind {value.kind} is no list")
+        raise ValueError(f"kind {value.kind} is not a list")
     data = value.data
     count, kind, at = _list_header(data, 0)
     bounds = [at]
@@ -109,7 +109,7 @@ def integer(value: RawValue) -> int:
         ValueError: it is of another kind.
     """
     if value.kind not in _INTEGERS:
-        raise ValueError(f"kind {value.kind} is no integer")
+        raise ValueError(f"kind {value.kind} is not an integer")
     return _zigzag(value.data, 0)[0]
 
 

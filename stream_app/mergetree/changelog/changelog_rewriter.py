@@ -34,7 +34,7 @@ class ChangelogRewriter:
         drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
         records_unchanged: updates with unchanged values are written too
             (``changelog-producer.row-deduplicate`` = false).
-        ignored: columns whose change alone is no update, when `records_unchanged` is false.
+        ignored: columns whose change alone is not an update, when `records_unchanged` is false.
     """
 
     merging: CompactRewriter

@@ -63,7 +63,7 @@ class Casting:
 
     Attributes:
         can_cast: whether a reader can read the first type as the second.
-        default_problem: the reason why a text is no value of a type, or None.
+        default_problem: the reason why a text is not a value of a type, or None.
     """
 
     can_cast: Callable[[DataType, DataType], bool]

@@ -39,7 +39,7 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError(
             f"{path} cannot be written: "
-            + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
+            + ("it is a folder" if path.is_dir() else f"{path.parent} is not a folder"),
             fix="give the name of a file in an existing folder",
         )
     if path.exists() and not path.is_file():  # a pipe or a device

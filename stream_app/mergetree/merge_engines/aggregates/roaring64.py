@@ -49,7 +49,7 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     """Decode the numbers of a value.
 
     Raises:
-        ValueError, IndexError, struct.error: it is no bitmap.
+        ValueError, IndexError, struct.error: it is not a bitmap.
     """
     if data[0] == 0:
         return {}
