@@ -84,7 +84,7 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         (
             "[lake]\nwarehouse = 'w'\nmetastore = 'jdbc'\nuri = 'jdbc:oracle:x'",
             "lake",
-            "no URL of a database",
+            "not a URL of a database",
         ),
     ],
 )

@@ -268,7 +268,7 @@ def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: 
         os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert "offset 1 is not JSON" in page.words("/")
         os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
-        assert "offset 1 is not JSON" in page.words("/")
+        assert "offset 1 is no JSON" in page.words("/")
 
 
 def test_who_is_late() -> None:
