@@ -84,6 +84,18 @@ def parse_predicate(
     ).whole()
 
 
+def parse_call(
+    text: str, row_type: RowType, functions: Mapping[str, ConditionFunction]
+) -> DataField:
+    """Parse a column, or a function of one, such as ``variant_get(doc, '$.total', 'INT')``.
+
+    Raises:
+        UsageError: as `parse_predicate`.
+    """
+    parser = _Parser(text=text, tokens=tokens_of(text), row_type=row_type, functions=functions)
+    return parser.whole_value()
+
+
 def named_columns(text: str) -> tuple[str, ...]:
     """The columns that a condition names, each once; their types are not checked.
 
@@ -130,6 +142,12 @@ class _Parser(TokenCursor):
         if self.next.kind != "end":
             raise self.expected("AND, OR or the end")
         return predicate
+
+    def whole_value(self) -> DataField:
+        column = self._column()
+        if self.next.kind != "end":
+            raise self.expected("the end")
+        return column
 
     def _condition(self) -> Predicate:
         return self._joined("OR", self._and, Or)
@@ -355,7 +373,7 @@ def like_pattern(text: str) -> str:
     """The regular expression (of RE2) for a LIKE pattern."""
     parts = []
     for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
-        # A backslash makes % and _ literal, so both characters together are no wildcard.
+        # A backslash makes % and _ literal, so both characters together are not a wildcard.
         wildcard = {"%": ".*", "_": "."}.get(piece[0])
         parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
     return r"(?s)\A" + "".join(parts) + r"\z"

@@ -131,10 +131,10 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     return values
 
 
-def _each(values: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+def _each(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
     """Converts texts one by one, for batches with a text in an unusual form."""
     encoded = values.dictionary_encode()
-    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
+    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)
     return distinct.take(encoded.indices)
 
 

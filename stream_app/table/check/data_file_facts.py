@@ -212,7 +212,7 @@ class FileFacts:
 
     def _column_facts(self) -> Iterator[_FileFact]:
         if self.entry.bucket == POSTPONED:
-            return  # of unsorted rows the first and the last key are no bounds
+            return  # of unsorted rows the first and the last key are not bounds
         for column in self.columns:
             yield from column.differences()
 

@@ -126,7 +126,7 @@ def test_wrong_use_is_refused(small: SmallTable, tmp_path: Path) -> None:
         ({"snapshot": 1, "tag": "x"}, "snapshot and tag are given, but a version is named in one"),
         ({"snapshot": 9}, "snapshot 9 does not exist: the table has 1 to 3"),
         ({"timestamp": 5}, "no snapshot is as old as 1970-01-01T00:00:00.005Z: the earliest, 1"),
-        ({"timestamp": "noon"}, "'noon' is no timestamp"),
+        ({"timestamp": "noon"}, "'noon' is not a timestamp"),
         ({"tag": "x"}, "unknown tag 'x'"),
         ({"columns": ["k", "kk"]}, "unknown column 'kk'"),
         ({"columns": ["k", "k"]}, "column 'k' is named twice"),
