@@ -84,6 +84,8 @@ UPDATES = Load("updates", key_bytes=1000 * MB)
 ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
+LONGER = 11
+"""Times the epochs' length that a freshness of a minute allows, where 5 s are usual."""
 LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
 FRESHNESS = 20  # the default of compaction-freshness
 
@@ -341,6 +343,11 @@ class Simulation:
             self.live.update({file.file_name: file for file in compaction.change.added})
 
 
+def with_longer_epochs(load: Load, times: int) -> Load:
+    """The same rows in fewer and larger flushes."""
+    return replace(load, flush_bytes=times * load.flush_bytes, interval_s=times * load.interval_s)
+
+
 def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
     """Each load with each trigger."""
     yield from HEAD
@@ -353,9 +360,9 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             levels = "".join(f", `{key}` = {value}" for key, value in added.items())
             outcome = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
             yield outcome.markdown(load.name, f"`compaction-policy` = auto{levels}")
-        longer = replace(load, flush_bytes=11 * load.flush_bytes, interval_s=11 * load.interval_s)
-        outcome = simulate(longer, options, flushes // 11, freshness=FRESHNESS)
-        yield outcome.markdown(load.name, "`compaction-policy` = auto, epochs 11 × as long")
+        longer = with_longer_epochs(load, LONGER)
+        outcome = simulate(longer, options, flushes // LONGER, freshness=FRESHNESS)
+        yield outcome.markdown(load.name, f"`compaction-policy` = auto, epochs {LONGER} × as long")
     yield from decision_lines()
 
 

@@ -35,6 +35,7 @@ class RowChoice:
             ``array_contains(tags, 'x')``; None for all columns.
         row_filter: keeps rows; may use columns that are not among `columns`.
         row_kind: put the column ``rowkind`` in front.
+        calls: the functions among `columns`, by their text.
 
     Raises:
         UsageError: the table lacks a column, naming the nearest; a name occurs twice; or a function
@@ -54,7 +55,7 @@ class RowChoice:
         calls = {
             text: whole_column_call(text, fields)
             for text in wanted
-            if text not in names and "(" in text
+            if text not in names and text.partition("(")[0].strip() in FUNCTIONS
         }
         object.__setattr__(self, "calls", calls)
         unknown = [name for name in wanted if name not in names and name not in calls]

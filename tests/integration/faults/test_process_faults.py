@@ -85,6 +85,13 @@ class Watched:
         assert done.code == 0, done.output
         self.check()
 
+    def end_of_one_run(self) -> None:
+        """Wait for all rows, stop the job, which was never started again, and look at its table."""
+        self.wait_until_all_is_in()
+        assert self.job.runs == 1
+        assert self.job.stop() == 0, self.job.log()
+        self.check()
+
     def check(self) -> None:
         table = open_table(str(self.table))
         assert sorted(table.read().read_all().to_pylist(), key=lambda row: row["id"]) == [
@@ -178,10 +185,7 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
         time.sleep(2)
         own_broker.start()
         watched.send(5 * PER_EPOCH)
-        watched.wait_until_all_is_in()
-        assert job.runs == 1
-        assert job.stop() == 0, job.log()
-        watched.check()
+        watched.end_of_one_run()
     finally:
         _end(job)
 
@@ -202,10 +206,7 @@ def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
         watched.sent += 1
         own_broker.start()
         watched.send(4 * PER_EPOCH)
-        watched.wait_until_all_is_in()
-        assert job.runs == 1
-        assert job.stop() == 0, job.log()
-        watched.check()
+        watched.end_of_one_run()
     finally:
         _end(job)
 

@@ -21,6 +21,7 @@ from bench.compact.compaction_simulation import (
     UPDATES,
     Load,
     simulate,
+    with_longer_epochs,
 )
 from tests.support.suite.datadriven import rewriting
 from tests.tidy.project_files import ROOT, text_of
@@ -62,7 +63,10 @@ def simulated(row: str) -> str:
     options = dict(re.findall(r"`([^`]+)` = ([^,]+)", settings))
     assert bool(options) != (settings == "defaults"), settings
     freshness = FRESHNESS if options.pop("compaction-policy", None) else None
-    return outcome(LOADS[load], FLUSHES, freshness, **options).markdown(load, settings)
+    longer = re.search(r"epochs (\d+) × as long", settings)
+    times = int(longer[1]) if longer else 1
+    shape = with_longer_epochs(LOADS[load], times)
+    return outcome(shape, FLUSHES // times, freshness, **options).markdown(load, settings)
 
 
 @cache
