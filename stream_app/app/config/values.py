@@ -301,9 +301,7 @@ def milliseconds(setting: Setting) -> int:
     try:
         return parse_retention_ms(text(setting))
     except ValueError:
-        raise WrongValueError(
-            f"must be a second or more with its unit, such as '5 min', is {setting.value!r}"
-        ) from None
+        raise WrongValueError(f"must be at least '1 second', is {setting.value!r}") from None
 
 
 def regular_expression(setting: Setting) -> str:
