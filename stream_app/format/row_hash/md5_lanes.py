@@ -95,7 +95,16 @@ def _digests(
 def _message(
     words: UInt64s, starts: Int64s, lengths: Int64s, block: int, blocks: Int64s
 ) -> list[UInt32s]:
-    """The 16 words of a block of each string, with its padding: uint32 [n] each."""
+    """The 16 words of a block of each string, with its padding: uint32 [n] each.
+
+    A byte 80 follows each string. Its length in bits ends its last block. Four strings::
+
+        string      bytes of block 0                bytes of block 1
+        ""          80 and zeros, length 0          -
+        "abc"       61 62 63 80 …, length 24        -
+        55 × "x"    78 … 78 80, length 440          -
+        56 × "x"    78 … 78 80 and zeros            zeros, length 448
+    """
     pairs = np.empty((_BLOCK // 8, len(starts)), np.uint64)
     shortest, longest = int(lengths.min()), int(lengths.max())
     for number, pair in enumerate(pairs):
