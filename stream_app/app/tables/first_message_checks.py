@@ -1,9 +1,9 @@
 """Reports which of the first messages of each topic will fail, before the job creates a table.
 
-`ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
+`ingest_job` calls it, because a primary key cannot be changed later.
 
-Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So such
-messages show facts beyond the schema of a source table. Other formats show none of them.
+Only Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So only
+its messages reveal facts beyond a source table's schema.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def job_pipeline(
     """Return the pipeline that fills a table of a job.
 
     Args:
-        leaves_out, choice, restores: see `RowSettings`; so do `choice` and `restores`.
+        leaves_out, choice, restores: see `RowSettings`.
         quarantines: see `RowSettings.quarantines_non_inserts`.
     """
     rows = row_settings(tables, table, quarantines=quarantines)
