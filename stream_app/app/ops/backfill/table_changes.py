@@ -91,7 +91,7 @@ def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
 
 
 def _unordered(table: FileStoreTable) -> str:
-    """The reason why the last written row of a key need not win; empty if it always wins."""
+    """Return why a key's last written row may lose against an older one; else empty."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
 

@@ -69,7 +69,7 @@ def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
         return frozenset()
     try:
         load = read_load(_checkpoint(tables))
-    except UsageError:  # only Spark reaches it
+    except UsageError:  # only Spark can access it
         return frozenset()
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
@@ -80,7 +80,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
         return EVERY_SOURCE
     try:
         folder = _checkpoint(tables)
-    except UsageError:  # only Spark reaches it
+    except UsageError:  # only Spark can access it
         return EVERY_SOURCE
     known = state_of(folder).source_tables_of()
     if not known:

@@ -69,7 +69,7 @@ class SumComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs, so that all were looked at and none moved."""
+        """Whether all rows were compared, none differ, and none changed meanwhile."""
         differing, looked_at = self.groups
         judged = self.missing or self.wrong or self.unexpected
         return not (judged or self.moving) and differing == looked_at

@@ -69,7 +69,7 @@ class SourceReplay:
         decoded = self._pipeline.decode(messages)
         self._left.add_batch(messages, decoded)
         changes = decoded.changes
-        if decoded.truncated is not None:  # the source empties its table: what was so far is void
+        if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
             self._waiting, self.waiting_rows = [], 0
             self._check.source.empty()
             changes = changes.behind(decoded.truncated)

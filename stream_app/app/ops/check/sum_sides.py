@@ -45,10 +45,10 @@ class SumSides:
         """Compare the sides, and yield what differs and what was not compared.
 
         Raises:
-            SourceError: the database does not answer.
+            SourceError: the database does not respond.
             UnsupportedTableError, CorruptFileError: rows cannot be read.
         """
-        label = self.source.label  # before the first statement: the rows are of this or later
+        label = self.source.label  # read before the rows, which are of this position or later
         outcome = compare_sums(
             self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
         )
@@ -127,7 +127,7 @@ def database_sides(
 
     Raises:
         UsageError: the table does not exist, or the keys cannot be compared.
-        SourceError: the database does not answer.
+        SourceError: the database does not respond.
     """
     left_out: list[str] = []
     its = database_sums(database, source, table.schema, left_out)
