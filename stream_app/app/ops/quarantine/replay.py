@@ -193,7 +193,7 @@ class Replay:
         waiting: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_Marked], list[_Refused]]:
-        """The rows to write, each good record's outcome, and the reasons of the bad ones."""
+        """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
         kept: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
             kept[_where(record)].append(record.offset)
