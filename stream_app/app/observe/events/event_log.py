@@ -217,7 +217,7 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """Report that the job has checked its query; False means for the last time."""
+        """Report that the job has checked its stream; False means for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))
