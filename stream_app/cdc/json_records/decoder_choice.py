@@ -1,6 +1,6 @@
 """Chooses between the compiled decoder and the array decoder, for formats that have both.
 
-Only this module knows whether the extra `compiled` is installed. Both decoders produce the same
+The extra `compiled` has the compiled decoder. Both decoders produce the same
 rows, and tests run with both. Run as a program, it compiles the code in advance, and prints which
 decoder runs:
 

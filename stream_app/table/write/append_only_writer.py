@@ -1,6 +1,6 @@
 """Writes the files of one bucket of a table without a primary key: no sort, merge or buffer.
 
-`table.write.bucket_writer` makes it in a task. It never compacts: the driver decides about
+`table.kinds.append` makes it in a task. It never compacts: the driver decides about
 compactions after the commit.
 
 Source: Paimon `append/AppendOnlyWriter.java`.
