@@ -1,7 +1,7 @@
 """MD5 of byte strings by Python's own library, where machine code is not available.
 
-Used by `row_sums`. A string costs a third of a microsecond, ten times as much as by machine code.
-MD5 is no protection against forgery here: every database has it.
+Used by `row_sums`. A string takes a third of a microsecond, since Python makes objects of it. MD5
+is no protection against forgery here: every database has it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Computes the checksum of rows in columns. docs/FORMAT.md defines it for other programs.
+"""Computes the checksum of rows. docs/checksums.md defines it for other programs.
 
+Machine code hashes the rows if the extra `compiled` is installed. Otherwise Arrow makes their
+texts, and Python's library hashes them: the numbers are equal, and take ten times as long.
 The writers of files sum up changes as they write them, and `table.read.summed_rows` whole tables.
 """
 

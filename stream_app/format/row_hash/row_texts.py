@@ -1,8 +1,9 @@
-"""The canonical text of a row, which Arrow makes in columns and a database makes in SQL.
+"""The canonical text of a row, which Arrow or machine code makes here, and a database in SQL.
 
 A row is the text of each value that is not null, in the order of the columns, with nothing between:
 `POSITION=VALUE;`. So a column that a schema appends changes no text of the older rows, whose value
-is null. The position counts the table's columns from 0. `row_sums` hashes the texts.
+is null. The position counts the table's columns from 0. `row_sums` hashes the texts. Where rows are
+only hashed, `compiled.text_bytes` writes the same texts.
 
 ========================  =========================================================
 type                      VALUE

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stream_app.format.row_hash.compiled.md5_block import BEGIN, BLOCK, LANES, add_block
-from stream_app.machine_code.compiler import compiled, number_at, put_length, put_number
+from stream_app.machine_code.compiler import (
+    compiled,
+    length_at,
+    number_at,
+    put_length,
+    put_number,
+)
 
 _FIRST, _SECOND, _THIRD, _FOURTH = BEGIN
 
@@ -20,6 +26,7 @@ class LaneTables(NamedTuple):
     Attributes:
         places, ends: where the next block of each lane's text begins, and where the text ends.
         texts: the number of each lane's text.
+        state: the address.
     """
 
     places: int
@@ -71,4 +78,4 @@ def _take(lane: int, text: int, places: int, count: int, lanes: LaneTables) -> N
 @compiled
 def _put_digest(digest: int, state: int) -> None:
     for word in range(4):
-        put_length(digest, word, number_at(state + 4 * LANES * word))
+        put_length(digest, word, length_at(state + 4 * LANES * word))

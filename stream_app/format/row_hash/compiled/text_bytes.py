@@ -28,7 +28,7 @@ NUMBERS, TEXTS, DIGITS = range(3)
 WHOLE_MAX = 20
 """Bytes of a number of 64 bits."""
 
-_EQUALS, _SEMICOLON, _COLON, _MINUS = b"=;:-"
+_SEMICOLON, _COLON, _MINUS = b";:-"
 _ZEROS = np.uint64(0x3030303030303030)
 _EIGHT_DIGITS = np.uint64(10**8)
 _PADDING = 0x80
