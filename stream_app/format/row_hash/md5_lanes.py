@@ -1,6 +1,6 @@
 """MD5 of byte strings by Python's own library, where machine code is not available.
 
-Used by `row_sums`. A string takes a third of a microsecond, since Python makes objects of it. MD5
+Used by `row_sums`. A string takes half a microsecond, since Python makes objects of it. MD5
 is no protection against forgery here: every database has it.
 """
 
