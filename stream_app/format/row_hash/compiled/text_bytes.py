@@ -3,8 +3,8 @@
 Called by `hashed_columns`, which sizes the memory: each text has room for its longest values. Words
 of eight bytes are written whole, so up to 7 bytes behind a text are written too.
 
-A column's values are read only inside of its buffers: `TextColumns.last` is where the last whole
-word begins, and bytes behind it are read one by one.
+A column's values are read only inside of its buffers. `TextColumns.last` is where the last whole
+word begins: bytes behind it are read one by one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TextColumns(NamedTuple):
             bit; 0 if none is null.
     """
 
-    count: int
+    width: int
     kinds: int
     prefixes: int
     prefix_sizes: int
@@ -62,7 +62,7 @@ class TextColumns(NamedTuple):
 def put_text(begin: int, row: int, columns: TextColumns) -> int:
     """Write the text of a row, padded to whole blocks; return the place behind it."""
     cursor = begin
-    for column in range(columns.count):
+    for column in range(columns.width):
         at = 8 * column
         validity = number_at(columns.validity + at)
         if validity:
@@ -131,9 +131,9 @@ def _put_whole(cursor: int, number: int) -> int:
         cursor = _put_first(cursor, high)
     else:
         cursor = _put_first(cursor, high // _EIGHT_DIGITS)
-        put_number(cursor, 0, np.int64(_digits_of(high % _EIGHT_DIGITS) | _ZEROS))
+        put_number(cursor, 0, int(_digits_of(high % _EIGHT_DIGITS) | _ZEROS))
         cursor += 8
-    put_number(cursor, 0, np.int64(_digits_of(size % _EIGHT_DIGITS) | _ZEROS))
+    put_number(cursor, 0, int(_digits_of(size % _EIGHT_DIGITS) | _ZEROS))
     return cursor + 8
 
 
@@ -142,7 +142,7 @@ def _put_first(cursor: int, number: np.uint64) -> int:
     """Write a number of up to eight digits without zeros in front."""
     digits = _digits_of(number)
     skipped = low_zero_bytes(digits) if number else 7
-    put_number(cursor, 0, np.int64((digits | _ZEROS) >> np.uint64(8 * skipped)))
+    put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * skipped)))
     return cursor + 8 - skipped
 
 
