@@ -1,4 +1,4 @@
-"""Counts a job's compactions: open work, done work, and its cost.
+"""Counts a job's open and finished compactions, and their cost.
 
 `CompactCoordinator.load` gives the current work, and `CompactionTally` sums the committed work.
 Counts begin with the process.
