@@ -69,7 +69,7 @@ class AppendRounds:
         Thread(target=plan, name="compaction-planner", daemon=True).start()
 
     def take_plan(self) -> AppendPlan | None:
-        """Return the plan of a finished round, else None. A few failures make a new round due.
+        """Return the plan of a finished round, else None. After a failure a new round is due.
 
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
