@@ -49,7 +49,7 @@ class SingleAppend:
         return cls(table, commit_user, known, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
-        """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
+        """Write rows (`_VALUE_KIND` and the table's columns), oldest first; return the changes."""
         return self.write_buckets(bucket_assigner(self.table, self.basis).assign(rows))
 
     def write_buckets(

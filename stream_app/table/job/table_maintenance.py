@@ -127,7 +127,7 @@ class TableMaintenance:
         self._running: Future[None] | None = None
 
     def _all_tasks(self) -> list[UpkeepTask]:
-        """The tasks; the committing one is first, tags and consumers precede what they protect."""
+        """Return the tasks; the committing one is first, and tags and consumers precede expiry."""
         table, options = self._table, self._table.options
         config = expire_config(options)
         tag_rules(table)

@@ -201,11 +201,12 @@ class TableState:
                 return
 
     def load_waiting(self) -> bool:
-        """Load the buckets with rows that wait for a compaction, because perhaps no epoch touches
-        them again.
+        """Load the buckets with rows that wait for a compaction.
+
+        An epoch may never write to these buckets again.
 
         Returns:
-            Whether there was any.
+            Whether any bucket was loaded.
 
         Raises:
             CheckpointError, CommitConflictError, UnsupportedTableError: as `follow`.
