@@ -62,7 +62,7 @@ class TableWrites(Protocol):
 
 
 def write_of_counts(writers: BucketWriters) -> TableWrites:
-    """Writers of tasks for a kind whose partitions have numbers of buckets, or no buckets."""
+    """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
         counts = basis.bucket_counts
@@ -78,12 +78,12 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        bucket_assigner: finds the buckets of rows, by a version of the table.
+        bucket_assigner: makes the assigner of rows to buckets, for a table version.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         table_write: makes the writer of one task's share of an epoch.
         compactions: makes a job's compactions, on the driver.
-        planned_compactions: for a single compaction, without following the table.
-        rewrite: runs one planned compaction, in a task; on failure it deletes its files.
+        planned_compactions: plans compactions once, without following the table.
+        rewrite: runs one planned compaction in a task; a failure deletes its new files.
     """
 
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
