@@ -345,7 +345,7 @@ def _add_new(
 
 
 def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """The target without a lost changelog: expiry keeps a tag's data, not its changelog files."""
+    """Return the target without a lost changelog, which expiry deletes in spite of a tag."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target
