@@ -1,4 +1,4 @@
-"""Finds buckets by an index of hashes, for ``bucket = -1`` with a key that contains the partition.
+"""Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with the partition.
 
 Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
 (`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new key's

@@ -1,4 +1,4 @@
-"""``bucket = -2``: rows gather in ``bucket-postpone``, and a later compaction gives them buckets.
+"""Writes for ``bucket = -2`` into ``bucket-postpone``; a compaction later assigns the buckets.
 
 Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
 rows of a key need an order among their files. Paimon orders the files of one writer, whose names
