@@ -308,7 +308,7 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """An upper bound of at most `characters_max` code points, or None if no such text exists."""
+    """Return an upper bound of at most `characters_max` code points; None without one."""
     if len(text) <= characters_max:
         return text
     for last in range(characters_max - 1, -1, -1):

@@ -114,7 +114,7 @@ _SCALARS: dict[str, Any] = {
 
 
 def _numbers(data_type: pa.DataType) -> pa.DataType:
-    """The type of what is written: times are numbers, because Python's have too small a range."""
+    """Return the type of written values. Times are numbers, because Python's range is small."""
     if pa.types.is_timestamp(data_type):
         return pa.int64()
     if pa.types.is_date32(data_type) or pa.types.is_time32(data_type):

@@ -63,9 +63,7 @@ def parquet_writer(
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
-    """Texts, names in VARIANTs and row kinds, which repeat; numbers do better without a
-    dictionary.
-    """
+    """Return the columns whose values repeat, and which so get a dictionary; else False."""
     repeating = [f"{field.name}.{METADATA}" for field in schema if is_variant(field.type)]
     repeating += [
         field.name
