@@ -223,8 +223,7 @@ class FileStoreTable:
         """Return the layout of key-value batches.
 
         Args:
-            columns: the columns, which include the key; None: all.
-            system: the `SYSTEM_COLUMNS` that precede them; see key_value_batch.
+            columns: columns that include the key, after those of `system`; None: all.
         """
         schema = self.schema
         before = [field for field in _SYSTEM_FIELDS if field.name in system]
@@ -252,7 +251,7 @@ class FileStoreTable:
 
         Args:
             columns: the columns to read; None: all.
-            system: as `layout`; ignored in tables that do not merge by key.
+            system: as `layout`; unused in tables that do not merge by key.
             parts: the parts of files to read; None: all.
         """
         read = self.schema.fields if columns is None else columns

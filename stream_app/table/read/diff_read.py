@@ -1,8 +1,8 @@
 """Compares two versions of a bucket, and returns the rows that differ.
 
-The comparison skips sections whose files all belong to both versions, unless the deletion vector of
-a file has changed: their keys have the same rows in both. It merges the other sections on each
-side, and compares the results in columns, in key order.
+Keys of a section whose files all belong to both versions have the same rows in both. So the
+comparison skips such sections, unless the deletion vector of a file has changed. It merges the
+other sections on each side, and compares the results in columns, in key order.
 
 Paimon skips every file that both versions have. That is faster, and wrong in both directions. It
 misses a row that such a file deletes, if the row is written again with its old values. It reports a
