@@ -1,7 +1,7 @@
-"""MD5 of byte strings by Python's own library, where machine code is not available.
+"""Computes MD5 of byte strings by Python's library, where machine code is not available.
 
-Used by `row_sums`. A string takes half a microsecond, since Python makes objects of it. MD5
-is no protection against forgery here: every database has it.
+`row_sums` uses it. A string takes half a microsecond, because Python makes objects of it. MD5 was
+chosen because each database has it, not for protection against forgery.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ UInt64s = npt.NDArray[np.uint64]
 
 
 def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
-    """The MD5 of each string, as two big-endian numbers: the first and the last 8 bytes.
+    """Return the MD5 of each string as two big-endian numbers: the first and the last 8 bytes.
 
     Args:
-        data: the strings, one after the other.
-        offsets: int64 [n + 1]: where each string begins in `data`, and the end of the last.
+        data: the strings, one after another.
+        offsets: int64 [n + 1]; the begin of each string in `data`, and the end of the last.
 
     Returns:
         uint64 [n] and uint64 [n].
@@ -36,7 +36,7 @@ def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
 
 
 def lanes_of(digests: npt.NDArray[np.uint64]) -> tuple[UInt64s, UInt64s]:
-    """The numbers of n digests: uint64 [n] each.
+    """Return the numbers of n digests: uint64 [n] each.
 
     Args:
         digests: big-endian uint64 [2 n].

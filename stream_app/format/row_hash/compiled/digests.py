@@ -1,6 +1,6 @@
-"""The MD5 of many padded texts, by machine code: each lane of a vector works on a text of its own.
+"""Computes MD5 of many padded texts by machine code; each lane of a vector has its own text.
 
-Called by `hashed_columns`. A lane whose text ends takes the next one. So texts need no order, and
+`hashed_columns` uses it. A lane whose text ends takes the next one. So texts need no order, and
 lanes idle only at the end.
 """
 

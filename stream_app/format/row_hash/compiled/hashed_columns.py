@@ -35,7 +35,7 @@ _OVERRUN = 2 * BLOCK
 
 
 def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s, UInt64s]:
-    """The two numbers of each row: uint64 [n] and uint64 [n].
+    """Return the two hash numbers of each row: uint64 [n] and uint64 [n].
 
     Args:
         columns: positions, and values as `row_texts.plain_values` gives them.
@@ -64,7 +64,7 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
 
 
 def _described(position: int, values: pa.Array) -> tuple[int, ...]:
-    """The column's number in each table of `TextColumns`."""
+    """Return the column's number in each table of `TextColumns`."""
     prefix = f"{position}=".encode()
     validity, fixed, *strings = values.buffers()
     kind, width = (NUMBERS, 8) if not strings else (_STRING_KINDS[values.type], 4)
@@ -82,7 +82,7 @@ def _described(position: int, values: pa.Array) -> tuple[int, ...]:
 
 
 def _longest(columns: Sequence[PlacedValues], count: int) -> int:
-    """The bytes that the text of any row has at most."""
+    """Return the bytes that the text of any row has at most."""
     strings = np.zeros(count, np.int64)
     for _, values in columns:
         if not pa.types.is_int64(values.type):

@@ -1,6 +1,6 @@
-"""One step of machine code: MD5's work on a block of 64 bytes of each of 16 strings.
+"""Adds a block of 64 bytes of each of 16 strings to their MD5.
 
-Called by `digests`. The code is written for vectors of 16 words, one for each string. LLVM makes of
+`digests` uses it. The code is written for vectors of 16 words, one for each string. LLVM makes of
 them the vectors that the processor has: one of AVX-512, two of AVX2, four of SSE2.
 
 Source: RFC 1321.
