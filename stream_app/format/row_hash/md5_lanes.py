@@ -1,8 +1,9 @@
-"""MD5 of many short byte strings at once, in columns.
+"""Computes MD5 of many short byte strings at once, in columns.
 
-Used by `row_sums`. A step of MD5 is one NumPy operation on all strings, so a string costs about as
-many nanoseconds as it has bytes. Few strings go one by one, because a step costs microseconds
-whatever their number. MD5 is no protection against forgery here: every database has it.
+`row_sums` uses it. A step of MD5 is one NumPy operation on all strings, so a string costs about as
+many nanoseconds as it has bytes. Few strings are hashed one by one, because a step costs
+microseconds whatever their number. MD5 was chosen because each database has it, not for protection
+against forgery.
 
 Source: RFC 1321.
 """
@@ -37,11 +38,11 @@ _LENGTH_BYTES = 8
 
 
 def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
-    """The MD5 of each string, as two big-endian numbers: the first and the last 8 bytes.
+    """Return the MD5 of each string as two big-endian numbers: the first and the last 8 bytes.
 
     Args:
-        data: the strings, one after the other.
-        offsets: int64 [n + 1]: where each string begins in `data`, and the end of the last.
+        data: the strings, one after another.
+        offsets: int64 [n + 1]; the begin of each string in `data`, and the end of the last.
 
     Returns:
         uint64 [n] and uint64 [n].
@@ -51,13 +52,13 @@ def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
         return _one_by_one(data, offsets)
     high, low = np.empty(count, np.uint64), np.empty(count, np.uint64)
     padded = np.concatenate([data, np.zeros(_LENGTH_BYTES, np.uint8)])
-    # Reads 8 bytes at any offset.
+    # This view reads 8 bytes at any offset.
     words = np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
     lengths = offsets[1:] - offsets[:-1]
     blocks = (lengths + _LENGTH_BYTES) // _BLOCK + 1
     order = np.argsort(blocks, kind="stable")
     for begin in range(0, count, _STRINGS_AT_ONCE):
-        # Neighbours in this order have about the same number of blocks.
+        # Neighbours in this order have similar numbers of blocks.
         places = order[begin : begin + _STRINGS_AT_ONCE]
         high[places], low[places] = _digests(
             words, offsets[places], lengths[places], blocks[places]
@@ -66,7 +67,7 @@ def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
 
 
 def _one_by_one(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
-    """The two lanes of a few strings, by hashlib."""
+    """Return the two lanes of a few strings, by hashlib."""
     text, ends = data.tobytes(), offsets.tolist()
     digests = b"".join(
         hashlib.md5(text[begin:end], usedforsecurity=False).digest()
@@ -79,7 +80,7 @@ def _one_by_one(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
 def _digests(
     words: UInt64s, starts: Int64s, lengths: Int64s, blocks: Int64s
 ) -> tuple[UInt64s, UInt64s]:
-    """The two lanes of strings, which come in the order of their `blocks`."""
+    """Return the two lanes of strings in the order of their `blocks`."""
     state = [np.full(len(starts), word, np.uint32) for word in _BEGIN]
     for block in range(int(blocks[-1])):
         first = int(np.searchsorted(blocks, block, side="right"))
@@ -95,7 +96,7 @@ def _digests(
 def _message(
     words: UInt64s, starts: Int64s, lengths: Int64s, block: int, blocks: Int64s
 ) -> list[UInt32s]:
-    """The 16 words of a block of each string, with its padding: uint32 [n] each."""
+    """Return the 16 words of each string's block, padded: uint32 [n] each."""
     pairs = np.empty((_BLOCK // 8, len(starts)), np.uint64)
     shortest, longest = int(lengths.min()), int(lengths.max())
     for number, pair in enumerate(pairs):
@@ -117,7 +118,7 @@ def _message(
 
 
 def _add_block(state: list[UInt32s], message: list[UInt32s]) -> None:
-    """Run the 64 steps of a block of each string, in place."""
+    """Run the 64 steps on a block of each string, in place."""
     a, b, c, d = (part.copy() for part in state)
     mixed, turned = np.empty_like(a), np.empty_like(a)
     for step in range(64):
@@ -136,7 +137,7 @@ def _add_block(state: list[UInt32s], message: list[UInt32s]) -> None:
 
 
 def _mix(step: int, b: UInt32s, c: UInt32s, d: UInt32s, out: UInt32s) -> int:
-    """Mix three words into `out`, as the step's round does; returns the place of its message."""
+    """Mix three words into `out` as in the step's round, and return the message word's index."""
     if step < 16:  # d ^ (b & (c ^ d))
         np.bitwise_xor(c, d, out=out)
         out &= b

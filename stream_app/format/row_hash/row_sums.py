@@ -1,6 +1,6 @@
 """Computes the checksum of rows in columns. docs/FORMAT.md defines it for other programs.
 
-The writers of files sum up changes as they write them, and `table.read.summed_rows` whole tables.
+File writers sum up changes as they write them, and `table.read.summed_rows` sums up whole tables.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ROWS_AT_ONCE = 65_536
 
 
 def summed_columns(fields: RowType) -> list[PlacedColumn]:
-    """The columns that take part in a table's checksum; empty if one of them has no text."""
+    """Return the columns of a table's checksum; empty if a column has no canonical text."""
     columns = list(enumerate(fields))
     return [] if any(field.data_type.is_nested for _, field in columns) else columns
 
 
 def row_hashes(rows: pa.RecordBatch, columns: Sequence[PlacedColumn]) -> tuple[UInt64s, UInt64s]:
-    """The two numbers of each row: uint64 [n] and uint64 [n]."""
+    """Return the two hash numbers of each row: uint64 [n] and uint64 [n]."""
     return md5_lanes(*row_texts(rows, columns))
 
 
 def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]) -> RowSum:
-    """The checksum of rows, whatever their kind."""
+    """Return the checksum of rows, whatever their kind."""
     total = NO_ROWS
     for batch in _pieces(rows):
         high, low = row_hashes(batch, columns)
@@ -44,10 +44,10 @@ def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]
 def sum_of_changes(
     changes: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]
 ) -> ChangeSum:
-    """The checksum of the rows that come (+I, +U) less that of those that go (-U, -D).
+    """Return the checksum of added rows (+I, +U) minus that of removed rows (-U, -D).
 
     Args:
-        changes: with `_VALUE_KIND`.
+        changes: rows with `_VALUE_KIND`.
     """
     total, befores, afters = NO_ROWS, 0, 0
     for batch in _pieces(changes):

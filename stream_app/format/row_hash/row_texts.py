@@ -1,8 +1,8 @@
-"""The canonical text of a row, which Arrow makes in columns and a database makes in SQL.
+"""Formats the canonical text of a row in Arrow's columns, as a database can in SQL.
 
-A row is the text of each value that is not null, in the order of the columns, with nothing between:
-`POSITION=VALUE;`. So a column that a schema appends changes no text of the older rows, whose value
-is null. The position counts the table's columns from 0. `row_sums` hashes the texts.
+A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
+appended column, which is null in older rows, does not change their texts. The position counts the
+table's columns from 0. `row_sums` hashes the texts.
 
 ========================  =========================================================
 type                      VALUE
@@ -18,7 +18,7 @@ TIME                      milliseconds since midnight
 TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precision 7 on
 ========================  =========================================================
 
-Nested types have none. `app.ops.check.database_sums` makes the SQL of the same texts.
+Nested types have no text. `app.ops.check.database_sums` makes the SQL for the same texts.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _LOW_DIGITS_MAX = 18
 
 
 def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[Bytes, Int64s]:
-    """The texts of n rows, one after the other: uint8, and their offsets: int64 [n + 1].
+    """Return the texts of n rows, one after another, as uint8, and their offsets: int64 [n + 1].
 
     Args:
-        rows: has the columns by their names.
-        columns: those that take part, in the order of their positions.
+        rows: rows with the columns by name.
+        columns: the columns of the checksum, in the order of positions.
     """
     pieces: list[pa.Array | pa.Scalar] = []
     before = ""
@@ -72,7 +72,7 @@ def _joined(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> p
     """Join pieces row by row.
 
     Args:
-        nulls: whether a piece that is null makes the whole null; else it is left out.
+        nulls: whether a null piece makes the whole text null; else it is omitted.
     """
     handling = {"null_handling": "emit_null"} if nulls else {"null_handling": "replace"}
     return pc.binary_join_element_wise(*pieces, _constant(""), **handling)
@@ -83,7 +83,7 @@ def _constant(text: str) -> pa.Scalar:
 
 
 def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.Scalar]:
-    """The texts of one column, as pieces of binary [n]; null where the value is."""
+    """Return the texts of one column as pieces of binary [n]; null where the value is null."""
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             lengths = pc.cast(pa.array(lengths_of(values)), pa.string()).cast(pa.binary())
@@ -97,7 +97,7 @@ def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.S
 
 
 def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
-    """The values of a column as whole numbers."""
+    """Return the values of a column as integers."""
     match data_type.root:
         case TypeRoot.BOOLEAN:
             return values.cast(pa.int8())
@@ -147,7 +147,7 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
 
 
 def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
-    """The values in a row's text, for people: `id = 7, name = 'a'`."""
+    """Format the values in a row's text for messages: `id = 7, name = 'a'`."""
     fields = dict(columns)
     shown = []
     while text:
