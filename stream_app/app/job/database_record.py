@@ -1,8 +1,8 @@
 """Records a database snapshot after each epoch that ends between transactions.
 
-A database snapshot names one snapshot of each table. `spark.ingest.epoch_committer` calls it under
-its lock when the tables have an epoch. An error here never fails the epoch, and the next epoch
-records a snapshot again.
+A database snapshot names one snapshot of each table. `ingest_job` passes the recorder to the
+committer, which calls it under its lock once the tables have an epoch. An error here never fails
+the epoch, and the next epoch records a snapshot again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks the topics before the job reads them, to report errors at once instead of waiting.
 
-`ingest` calls it at its start and for the lag. Spark does not notice that a topic was recreated
-under an old checkpoint, and then skips records. The topic's unique id in Kafka reveals it.
+`checks` calls it at start, and `job_site` for the lag. A recreated topic has other records at the
+offsets of an old checkpoint. The topic's unique id in Kafka reveals it.
 """
 
 from __future__ import annotations
