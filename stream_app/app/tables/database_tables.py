@@ -100,10 +100,7 @@ class DatabaseTables:
         self._taken = dict(self.state_file.state.origins)
 
     def known_feeds(self) -> list[TableFeed]:
-        """Return the feeds of the tables in the job's state.
-
-        Missing tables are created when messages come.
-        """
+        """Return the feeds of known tables. A missing one is created when messages come."""
         for name in dict.fromkeys(self._taken.values()):
             try:
                 self._feeds[name] = self._feed(name, self._with_made_columns(name))
@@ -206,8 +203,8 @@ class DatabaseTables:
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
         """Return the source tables and targets that the tasks must know.
 
-        If source tables may collide, a task must know which of them came first. A source table that
-        the job stores already is not a ghost, whatever its name is.
+        If source tables may collide, a task must know which came first. A stored source table is
+        not a ghost, whatever its name is.
         """
         if self.tables.rules.may_collide or self._full:
             return dict(self._taken)
