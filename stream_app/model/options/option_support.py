@@ -119,7 +119,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS, "a row lies in several files"),
+    OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row lies in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
         "data-file.path-directory",

@@ -48,6 +48,7 @@ class TypeRoot(enum.Enum):
     ROW = "ROW"
     VECTOR = "VECTOR"
     VARIANT = "VARIANT"
+    BLOB = "BLOB"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -72,6 +73,7 @@ _NO_ARGUMENT = {
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
     "VARIANT": TypeRoot.VARIANT,
+    "BLOB": TypeRoot.BLOB,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),

@@ -33,6 +33,7 @@ from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_TARGET_SIZE,
 )
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.read.row_groups import RowGroup, row_group_splits, row_groups
 from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,
@@ -98,6 +99,8 @@ class SplitScan:
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
+        if self.table.joins_files:
+            return row_group_splits(self._with_a_joined_row(row_groups(files), file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._with_a_row(files, file_stats), rules)
         with_key = self._passing(files, file_stats.keys)
@@ -148,6 +151,16 @@ class SplitScan:
         passing = self._passing(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
+
+    def _with_a_joined_row(
+        self, groups: Sequence[RowGroup], file_stats: FileStats
+    ) -> list[RowGroup]:
+        """The groups in which a row may match; only a file that stands alone says so."""
+        alone = [group.files[0] for group in groups if len(group.files) == 1]
+        passing = {file.file_name for file in self._with_a_row(alone, file_stats)}
+        return [
+            group for group in groups if len(group.files) > 1 or group.files[0].file_name in passing
+        ]
 
     def _worth_reading(
         self, sections: Sequence[Section], file_stats: FileStats
