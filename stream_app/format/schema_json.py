@@ -84,10 +84,11 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET or BLOB, or of a type that we do not know.
+        UnsupportedTableError: a column is a MULTISET, holds BLOBs inside of another type or in a
+            table with a primary key, or is of a type that we do not know.
     """
     json = JsonObject.decode(data, what=_WHAT)
-    return TableSchema(
+    schema = TableSchema(
         schema_id=json.integer("id"),
         fields=RowType(
             tuple(_field(JsonObject(item, what=_WHAT)) for item in json.items("fields"))
@@ -100,6 +101,26 @@ def decode_schema(data: bytes) -> TableSchema:
         time_millis=json.integer("timeMillis", 0),
         unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_of_columns(json)),
     )
+    _check_blobs(schema)
+    return schema
+
+
+def _check_blobs(schema: TableSchema) -> None:
+    """Refuse BLOBs whose files no manifest names, and those inside of other types.
+
+    With a primary key Paimon stores references to BLOBs in rows. An upkeep that does not know them
+    would delete the files.
+    """
+    for column in schema.fields:
+        is_blob = column.data_type.root is TypeRoot.BLOB
+        if is_blob and not schema.primary_keys:
+            continue
+        if any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars()):
+            where = "a table with a primary key" if is_blob else "another type"
+            raise UnsupportedTableError(
+                f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
+                fix="use Paimon's own engines; or make the column BYTES, in a new table",
+            )
 
 
 _KNOWN = frozenset(

@@ -14,19 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.format.data_files.blob_files import BlobIndex, blob_windows, read_blob_index
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.row_group import RowGroup, first_row, holds_blobs
 from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.planning.read.row_groups import RowGroup, first_row, holds_blobs
 
 _NOBODY = -1
 _Owners = npt.NDArray[np.int32]
@@ -91,7 +92,8 @@ class RowGroupReader:
             for count in _counts(group.row_count, reader.batch_rows):
                 nulls = [pa.nulls(count, field.type) for field in fields]
                 yield pa.RecordBatch.from_arrays(nulls, schema=reader.layout_schema)
-        elif holds_blobs(files[0]):
+        elif any(map(holds_blobs, files)):
+            _check_alike(files, columns)
             yield from self._blobs(group, files, reader)
         else:
             owners = _owners(group, files, {}, columns)
@@ -106,7 +108,7 @@ class RowGroupReader:
     ) -> Iterator[pa.RecordBatch]:
         changes = np.flatnonzero(np.diff(owners)) + 1
         bounds = [0, *changes.tolist(), group.row_count]
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             file = files[owners[begin]]
             skipped = group.first_row + begin - first_row(file)
             for place, batch in reader.read_placed(self.files.path(file), file):
@@ -151,6 +153,15 @@ class RowGroupReader:
         return reader.file_io.open_input(path)
 
 
+def _check_alike(files: Sequence[DataFileMeta], columns: RowType) -> None:
+    others = [file.file_name for file in files if not holds_blobs(file)]
+    if others:
+        raise UnsupportedTableError(
+            f"BLOBs of {', '.join(columns.names)} lie in files of BLOBs, and in {others[0]}",
+            fix="read the table with Paimon's own readers",
+        )
+
+
 def _worth_opening(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
     """The newest files; none behind one that has all rows itself."""
     for number, file in enumerate(files):
@@ -168,13 +179,22 @@ def _owners(
     """The number of the file that has each row's value, -1 if each says that an older one has it.
 
     Raises:
-        CorruptFileError: a row is in no file.
+        CorruptFileError: a row is in no file, or in two of the same age.
     """
     owners = np.full(group.row_count, _NOBODY, np.int32)
     is_in_a_file = np.zeros(group.row_count, np.bool_)
+    ages = np.full(group.row_count, _NOBODY, np.int64)
     for number, file in enumerate(files):
         begin = first_row(file) - group.first_row
         rows = slice(begin, begin + file.row_count)
+        if (ages[rows] == file.max_sequence_number).any():
+            raise CorruptFileError(
+                f"{file.file_name} has {', '.join(columns.names)} of rows that another file has "
+                f"too, both with sequence number {file.max_sequence_number}: none is the newer one",
+                fix="write the rows anew; PyPaimon 2.1 makes such files when it updates BLOBs of "
+                "which one write has made several files (blob.target-file-size)",
+            )
+        ages[rows] = file.max_sequence_number
         free = owners[rows] == _NOBODY
         if number in indexes:
             free &= ~indexes[number].is_older

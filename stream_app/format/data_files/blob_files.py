@@ -201,7 +201,12 @@ def blob_windows(sizes: Rows, batch_rows: int) -> Iterator[tuple[int, int]]:
 class BlobFiles:
     """Implements `DataFileFormat`; a value that an older file has is null."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
+    def open_sink(
+        self,
+        sink: Source,  # noqa: ARG002 - the port's
+        schema: pa.Schema,  # noqa: ARG002 - the port's
+        options: CoreOptions,  # noqa: ARG002 - the port's
+    ) -> DataFileSink:
         """See `DataFileFormat.open_sink`."""
         raise UnsupportedTableError(
             "stream_app writes no files of BLOBs",

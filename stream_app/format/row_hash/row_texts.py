@@ -88,7 +88,7 @@ def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.S
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             lengths = pc.cast(pa.array(lengths_of(values)), pa.string()).cast(pa.binary())
             return [lengths, _constant(":"), values.cast(pa.binary())]
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+        case TypeRoot.BINARY | TypeRoot.VARBINARY | TypeRoot.BLOB:
             return [_hexadecimal(values)]
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             return [_bits(values)]

@@ -52,7 +52,7 @@ class TypeRoot(enum.Enum):
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BLOB})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})

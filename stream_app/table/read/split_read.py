@@ -26,9 +26,9 @@ from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
+from stream_app.model.files.row_group import row_groups
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from stream_app.planning.read.row_groups import row_groups
 from stream_app.planning.read.split_generator import (
     are_merged_by_vectors,
     needs_no_merge,

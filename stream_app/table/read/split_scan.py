@@ -27,17 +27,18 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import RowGroup, row_groups
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.read.row_groups import RowGroup, row_group_splits, row_groups
 from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,
     merge_tree_groups,
+    row_group_splits,
     section_files,
 )
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.data_split import SplitGroup
-from stream_app.planning.read.split_generator import SplitRules, pack_in_order
 
 _BLOBS = ".blob"
 _VECTORS = ".vector."
@@ -98,13 +96,12 @@ def _group(files: Sequence[DataFileMeta]) -> RowGroup:
     return RowGroup(first, end - first, tuple(newest_first))
 
 
-def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[SplitGroup]:
-    """Splits of a bucket whose files are joined by the numbers of their rows."""
-    packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
-    return [
-        SplitGroup(
-            tuple(file for group in some for file in group.files),
-            is_raw=all(len(group.files) == 1 for group in some),
-        )
-        for some in packed
-    ]
+def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:
+    """The rows that files hold: those of joined files count once.
+
+    Args:
+        joins_files: whether the columns of a row may lie in several files.
+    """
+    if joins_files:
+        return sum(group.row_count for group in row_groups(files))
+    return sum(file.row_count for file in files)
