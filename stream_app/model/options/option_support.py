@@ -116,7 +116,7 @@ _ICEBERG_CLIENTS = ValueRule(
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
-    OptionRefusal("blob-as-descriptor", _TRUE, _READ, _DESCRIBED),
+    OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _DESCRIBED),
     OptionRefusal("blob-descriptor-field", _SET, _ROWS, _ELSEWHERE),
     OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _ELSEWHERE),
     OptionRefusal("blob-view-field", _SET, _ROWS, "its BLOBs are those of another table"),

@@ -23,6 +23,7 @@ from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     DataType,
     RowType,
+    TypeRoot,
 )
 from stream_app.model.schema.file_index_problems import file_index_problems
 from stream_app.model.schema.history_columns import (
@@ -250,9 +251,20 @@ def existing_problems(
         *avro_problems(columns, options),
         *vector_problems(columns, options),
         *variant_problems(columns, options),
+        *_blob_problems(columns),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
         *history_problems(columns.names, primary_keys, partition_keys, options),
+    ]
+
+
+def _blob_problems(columns: RowType) -> list[str]:
+    """The columns with BLOBs, which tables of Paimon's engines alone have."""
+    return [
+        f"column {column.name!r} is {column.data_type}: stream_app only reads BLOBs, so make them "
+        "BYTES"
+        for column in columns
+        if any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars())
     ]
 
 

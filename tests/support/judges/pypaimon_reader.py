@@ -116,11 +116,6 @@ class PyPaimonReader(JudgeProcess):
         """Delete rows by their numbers, with deletion vectors."""
         self._call({"delete": str(Path(path).resolve()), "row_ids": list(row_ids)})
 
-    def alter(self, path: Path | str, added: Mapping[str, str], renamed: Mapping[str, str]) -> None:
-        """New columns with their types, and columns with their new names."""
-        place = str(Path(path).resolve())
-        self._call({"alter": place, "added": dict(added), "renamed": dict(renamed)})
-
 
 def _place(path: Path | str | NamedTable) -> dict[str, Any]:
     if isinstance(path, NamedTable):
@@ -294,20 +289,6 @@ def _change(request: Mapping[str, Any]) -> None:
     commit.close()
 
 
-def _alter(request: Mapping[str, Any]) -> None:
-    from pypaimon import CatalogFactory
-    from pypaimon.schema.data_types import AtomicType
-    from pypaimon.schema.schema_change import SchemaChange
-
-    path = Path(request["alter"])
-    catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
-    changes = [
-        SchemaChange.add_column(name, AtomicType(kind)) for name, kind in request["added"].items()
-    ]
-    changes += [SchemaChange.rename_column(*names) for names in request["renamed"].items()]
-    catalog.alter_table(f"{path.parent.stem}.{path.name}", changes)
-
-
 def _predicate(builder: Any, where: Mapping[str, Any]) -> Any:
     return builder.and_predicates(
         [
@@ -329,7 +310,6 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     ),
     "rust_names_with": lambda request: {"names": _rust_names_with(request["rust_names_with"])},
     "names_with": lambda request: {"names": _names_with(request)},
-    "alter": _alter,
     "update": _change,
     "delete": _change,
 }
