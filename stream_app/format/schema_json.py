@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import (
     parse_data_type,
     vector_type,
 )
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema, unread_blobs
 
 _VERSION = 3
 _WHAT = "schema"
@@ -84,8 +84,8 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET, holds BLOBs inside of another type or in a
-            table with a primary key, or is of a type that we do not know.
+        UnsupportedTableError: a column is a MULTISET, or of a type that we do not know; or it has
+            BLOBs of `unread_blobs`.
     """
     json = JsonObject.decode(data, what=_WHAT)
     schema = TableSchema(
@@ -106,17 +106,8 @@ def decode_schema(data: bytes) -> TableSchema:
 
 
 def _check_blobs(schema: TableSchema) -> None:
-    """Refuse BLOBs whose files no manifest names, and those inside of other types.
-
-    With a primary key Paimon stores references to BLOBs in rows. An upkeep that does not know them
-    would delete the files.
-    """
     for column in schema.fields:
-        is_blob = column.data_type.root is TypeRoot.BLOB
-        if is_blob and not schema.primary_keys:
-            continue
-        if any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars()):
-            where = "a table with a primary key" if is_blob else "another type"
+        if where := unread_blobs(schema, column):
             raise UnsupportedTableError(
                 f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
                 fix="use Paimon's own engines; or make the column BYTES, in a new table",

@@ -44,10 +44,7 @@ from stream_app.mergetree.merge_engines.merge_engine_registry import merge_funct
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.file_options import (
-    DATA_EVOLUTION_ENABLED,
-    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
-)
+from stream_app.model.options.file_options import DELETION_VECTOR_INDEX_FILE_TARGET_SIZE
 from stream_app.model.options.merge_options import SEQUENCE_FIELD_SORT_ORDER
 from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
@@ -195,11 +192,6 @@ class FileStoreTable:
         Rows of level 0 have not marked older rows yet.
         """
         return self.options.merges_by_vectors and self.kind.merges_by_key
-
-    @property
-    def joins_files(self) -> bool:
-        """Whether the columns of a row may lie in several files."""
-        return self.options[DATA_EVOLUTION_ENABLED]
 
     @property
     def visibility(self) -> Visibility:

@@ -13,7 +13,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.file_options import TARGET_FILE_SIZE
+from stream_app.model.options.file_options import DATA_EVOLUTION_ENABLED, TARGET_FILE_SIZE
 from stream_app.model.options.merge_options import (
     PRIMARY_KEY_NULLABLE,
     SEQUENCE_FIELD,
@@ -21,6 +21,7 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
+    DataField,
     DataType,
     RowType,
     TypeRoot,
@@ -151,6 +152,11 @@ class TableSchema:
         """The rules by which rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
 
+    @property
+    def joins_files(self) -> bool:
+        """Whether the columns of a row may lie in several files."""
+        return self.core_options[DATA_EVOLUTION_ENABLED]
+
     @cached_property
     def refused_rows(self) -> tuple[RefusedRows, ...]:
         """Rows that no merge can take, so that no writer may commit them."""
@@ -256,6 +262,19 @@ def existing_problems(
         *iceberg_problems(columns, primary_keys, options),
         *history_problems(columns.names, primary_keys, partition_keys, options),
     ]
+
+
+def unread_blobs(schema: TableSchema, column: DataField) -> str:
+    """The place of a column's BLOBs that stream_app does not read; empty if it reads them.
+
+    With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
+    that does not know the references would delete the files.
+    """
+    if not any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars()):
+        return ""
+    if column.data_type.root is not TypeRoot.BLOB:
+        return "another type"
+    return "a table with a primary key" if schema.primary_keys else ""
 
 
 def _blob_problems(columns: RowType) -> list[str]:

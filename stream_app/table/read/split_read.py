@@ -76,7 +76,7 @@ class SplitRead(RowChoice):
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
-        if self.table.joins_files:
+        if self.table.schema.joins_files:
             for group in row_groups(split.files):
                 if len(group.files) > 1 or [*self._worth_reading(split, group.files)]:
                     yield from RowGroupReader(rows).read(group)

@@ -100,7 +100,7 @@ class SplitScan:
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
-        if self.table.joins_files:
+        if self.table.schema.joins_files:
             return row_group_splits(self._with_a_joined_row(row_groups(files), file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._with_a_row(files, file_stats), rules)

@@ -46,7 +46,7 @@ def check_changes_readable(table: FileStoreTable) -> None:
             be in a file of these columns alone.
     """
     check_readable(table, merges=False)
-    if table.joins_files:
+    if table.schema.joins_files:
         raise UnsupportedTableError(
             f"{DATA_EVOLUTION_ENABLED.key} = true: a file may hold some columns of older rows, "
             "which are no rows that came in",

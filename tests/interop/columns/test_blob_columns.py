@@ -19,6 +19,7 @@ from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
+from tests.support.pages.web_server import served
 from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -157,6 +158,10 @@ def test_what_would_break_such_a_table_is_refused_by_name(
         list(stream_app.open_table(path).changelog())
     assert main(["inspect", str(path)]) == 0
     assert ", 60 rows" in capsys.readouterr().out
+    with served(path.parent.parent) as warehouse:
+        words = warehouse.words("/tables/db.t")
+        assert ", 60 rows" in words
+        assert "picture BLOB" in words
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def _sum(
         level=level,
         runs=len(files) if level == 0 else 1,
         files=len(files),
-        rows=row_total(files, joins_files=table.joins_files),
+        rows=row_total(files, joins_files=table.schema.joins_files),
         deletes=sum(known) if len(known) == len(files) else None,
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),

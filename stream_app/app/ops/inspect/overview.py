@@ -91,7 +91,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         changelog_producer=schema.core_options.changelog_producer,
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _snapshot_text(snapshot),
-        rows_in_files=row_total(files, joins_files=table.joins_files),
+        rows_in_files=row_total(files, joins_files=table.schema.joins_files),
         files=len(files),
         bytes=sum(file.file_size for file in files),
         partitions=len({entry.partition for entry in entries}),
