@@ -35,6 +35,8 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         others.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
         others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
+    if table.kind.merges_by_key and table.schema.joins_files:
+        others.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
     check_purpose(options, Purpose.READ, others, table.location)
 
 
