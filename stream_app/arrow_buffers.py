@@ -103,7 +103,7 @@ def values_at(array: pa.Array, places: npt.NDArray[Any]) -> pa.Array:
 
 
 def gathered_array(
-    parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, kind: pa.DataType
+    parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, data_type: pa.DataType
 ) -> pa.Array:
     """Join parts, each with the positions of its values, into one array [count]; null elsewhere."""
     for index, part in parts:
@@ -114,7 +114,9 @@ def gathered_array(
     for index, part in parts:
         places[index] = at + np.arange(len(part))
         at += len(part)
-    return values_at(pa.concat_arrays([pa.array([], kind), *(part for _, part in parts)]), places)
+    return values_at(
+        pa.concat_arrays([pa.array([], data_type), *(part for _, part in parts)]), places
+    )
 
 
 def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:

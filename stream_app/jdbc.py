@@ -144,7 +144,7 @@ def parse_jdbc_url(
     if driver is None or not parts.hostname or not database:
         known = ", ".join(f"jdbc:{driver.name}:" for driver in drivers)
         raise UsageError(
-            f"{key} {_without_password(text)} is no URL of a database that can be read",
+            f"{key} {_without_password(text)} is not a URL of a database that can be read",
             fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {known}",
         )
     given = {**dict(parse_qsl(parts.query)), **(login or {})}

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.commit.commits import COLUMNS, made_file
-from bench.compact.compaction_simulation import FRESHNESS, MB, Load, simulated_bucket
+from bench.compact.compaction_simulation import FRESHNESS, simulated_bucket
+from bench.compact.loads import MB, Load
 from bench.goal import Goal
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock

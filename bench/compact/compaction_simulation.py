@@ -15,12 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from bench.compact.compaction_outcome import HEAD, Outcome
+from bench.compact.loads import LOADS, MB, Load
 from bench.goal import Goal
 from stream_app.clock import Clock
 from stream_app.format.binary_row import key_order, serialize_row
@@ -34,56 +35,21 @@ from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose_rules
-from stream_app.planning.compact.policy_simulation import merged_size
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import kind_of
 from stream_app.table.opening import create_or_open
 
-MB = 1 << 20
 KEYS = 10**12
 """Keys are 0 to this; a file that holds keys of all kinds covers them all."""
 BUCKET = (serialize_row((), ()), 0)
 WARM_UP = 100
 """Flushes after which space is looked at: the first few files are all of the table."""
 TRIGGERS = (3, 5, 10)
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a flush brings.
-
-    Attributes:
-        flush_bytes: of changes; of rows, when no key is in it twice.
-        key_bytes: of the rows of all keys there are; None: every row has a new key.
-        in_order: keys ascend with time, so that flushes do not overlap.
-        interval_s: from one flush to the next.
-        compaction_rate: bytes of input that a compaction takes in a second.
-    """
-
-    name: str
-    flush_bytes: int = MB
-    key_bytes: int | None = None
-    in_order: bool = False
-    interval_s: float = 5.0
-    compaction_rate: float = 60.0 * MB
-
-    def merged_size(self, written: float, share: float = 1.0) -> int:
-        """Bytes that are left of changes once each key has one row.
-
-        Args:
-            written: bytes of changes, of keys in no order.
-            share: of all keys, that the changes are of.
-        """
-        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
-
-
-INSERTS = Load("inserts")
-UPDATES = Load("updates", key_bytes=1000 * MB)
-ASCENDING = Load("inserts in key order", in_order=True)
-LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
+LONGER = 11
+"""Times the epochs' length that a freshness of a minute allows, where 5 s are usual."""
 LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
 FRESHNESS = 20  # the default of compaction-freshness
 
@@ -353,9 +319,9 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             levels = "".join(f", `{key}` = {value}" for key, value in added.items())
             outcome = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
             yield outcome.markdown(load.name, f"`compaction-policy` = auto{levels}")
-        longer = replace(load, flush_bytes=11 * load.flush_bytes, interval_s=11 * load.interval_s)
-        outcome = simulate(longer, options, flushes // 11, freshness=FRESHNESS)
-        yield outcome.markdown(load.name, "`compaction-policy` = auto, epochs 11 × as long")
+        longer = load.with_longer_epochs(LONGER)
+        outcome = simulate(longer, options, flushes // LONGER, freshness=FRESHNESS)
+        yield outcome.markdown(load.name, f"`compaction-policy` = auto, epochs {LONGER} × as long")
     yield from decision_lines()
 
 

@@ -53,7 +53,7 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"the file of catalogs is no TOML: {error}",
+            f"the file of catalogs is not TOML: {error}",
             where=str(path),
             fix='write strings in quotes, and beside token the key "token.provider" too',
         ) from None

@@ -167,23 +167,24 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def moved_results(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
-    """The results of a part of the messages, at their positions `at` in the whole batch."""
+def moved_results(decoded: DecodedBatch, places: Int32s) -> DecodedBatch:
+    """The results of a part of the messages, at their positions `places` in the whole batch."""
     changes = decoded.changes
     return replace(
         decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
-        tables={name: int(at[first]) for name, first in decoded.tables.items()},
-        drift=_moved_sightings(decoded.drift, at),
-        violations=_moved_sightings(decoded.violations, at),
-        schemas={key: int(at[first]) for key, first in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
+        changes=ChangeBatch(rows=changes.rows, message_index=places[changes.message_index]),
+        tables={name: int(places[first]) for name, first in decoded.tables.items()},
+        drift=_moved_sightings(decoded.drift, places),
+        violations=_moved_sightings(decoded.violations, places),
+        schemas={key: int(places[first]) for key, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(places[decoded.truncated]),
     )
 
 
-def _moved_sightings(seen: Mapping[_Seen, Sighting], at: Int32s) -> dict[_Seen, Sighting]:
+def _moved_sightings(seen: Mapping[_Seen, Sighting], places: Int32s) -> dict[_Seen, Sighting]:
     return {
-        key: Sighting(sighting.records, int(at[sighting.first])) for key, sighting in seen.items()
+        key: Sighting(sighting.records, int(places[sighting.first]))
+        for key, sighting in seen.items()
     }
 
 
@@ -211,11 +212,11 @@ def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, in
     return {**right, **{name: min(at, right.get(name, at)) for name, at in left.items()}}
 
 
-def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+def in_order(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
     """The bad records of one batch, in the order of their messages."""
-    if not some.num_rows or not others.num_rows:
-        return some if some.num_rows else others
-    return pa.concat_batches([some, others]).sort_by(BAD_RECORD_ORDER)
+    if not rows.num_rows or not others.num_rows:
+        return rows if rows.num_rows else others
+    return pa.concat_batches([rows, others]).sort_by(BAD_RECORD_ORDER)
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -292,10 +293,10 @@ def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
-def message_place(messages: pa.RecordBatch, at: int) -> str:
+def message_place(messages: pa.RecordBatch, row: int) -> str:
     """Describe the place of a message: its topic, partition and offset."""
     topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
     )
     return f"topic {topic}, partition {partition}, offset {offset}"
 

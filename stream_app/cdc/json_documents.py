@@ -53,7 +53,7 @@ def load_document(value: bytes) -> Any:
     try:
         document = _DECODER.decode(text)
         if "\\u" in text:
-            json_text(document).encode()  # a lone surrogate is no character
+            json_text(document).encode()  # a lone surrogate is not a character
     except json.JSONDecodeError as problem:
         raise UnreadableRecordError(
             f"is not JSON: {problem.msg} at character {problem.pos}"
@@ -74,7 +74,7 @@ def quick_document(value: bytes) -> Any:
         pass
     try:
         document = json.loads(value.decode(), parse_int=float, parse_constant=no_constant)
-        _encoded(document).encode()  # a lone surrogate is no character
+        _encoded(document).encode()  # a lone surrogate is not a character
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
     return document
@@ -107,7 +107,7 @@ def no_constant(name: str) -> Any:
     Raises:
         UnreadableRecordError: always.
     """
-    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
+    raise UnreadableRecordError(f"is not JSON: a bare {name} is not a value")
 
 
 _DECODER = json.JSONDecoder(

@@ -170,7 +170,7 @@ class LoweredDecode:
         return earliest, sorted(name for name, seen in first.items() if seen == earliest)
 
     def _learn(
-        self, spelled: dict[str, str], messages: pa.RecordBatch, at: int, others: Iterable[str]
+        self, spelled: dict[str, str], messages: pa.RecordBatch, row: int, others: Iterable[str]
     ) -> None:
         """Learn how a message spells its columns.
 
@@ -180,10 +180,10 @@ class LoweredDecode:
         Raises:
             WrongSourceError: two names differ only in case.
         """
-        spelled.update(spellings(dict.fromkeys([*self._names(messages, at), *others])))
+        spelled.update(spellings(dict.fromkeys([*self._names(messages, row), *others])))
 
-    def _names(self, messages: pa.RecordBatch, at: int) -> list[str]:
-        picked = whole_messages(messages.slice(at, 1))
+    def _names(self, messages: pa.RecordBatch, row: int) -> list[str]:
+        picked = whole_messages(messages.slice(row, 1))
         table = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 

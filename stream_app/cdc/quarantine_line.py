@@ -45,7 +45,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
     """The fields of a line's record; key and value are bytes.
 
     Raises:
-        ValueError, KeyError, TypeError: the line is no record of a quarantine.
+        ValueError, KeyError, TypeError: the line is not a record of a quarantine.
     """
     document = {"timestamp": None, **json.loads(line)}  # lines of older jobs have no timestamp
     data = {name: _bytes(document, name) for name in ("key", "value")}

@@ -75,15 +75,15 @@ class Registered:
     text: str
     references: tuple[tuple[str, str], ...] = ()
 
-    def check(self, kind: SchemaKind) -> None:
+    def check(self, schema_kind: SchemaKind) -> None:
         """Check that it is a schema of this language.
 
         Raises:
             UnreadableRecordError: it is not.
         """
-        if self.kind not in ("", kind.value):
+        if self.kind not in ("", schema_kind.value):
             raise UnreadableRecordError(
-                f"names schema {self.number}, which is of type {self.kind}, not {kind.value}"
+                f"names schema {self.number}, which is of type {self.kind}, not {schema_kind.value}"
             )
 
 

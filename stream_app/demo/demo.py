@@ -136,9 +136,9 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
         UsageError: the folder holds tables that the demo did not make.
     """
     if args.dir.exists() and not args.dir.is_dir():
-        raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
+        raise UsageError(f"--dir {args.dir} is not a folder", fix="give a folder, or none")
     if _is_no_text(args.dir):
-        raise UsageError(f"--dir {args.dir!r} is no UTF-8", fix="give a folder with another name")
+        raise UsageError(f"--dir {args.dir!r} is not UTF-8", fix="give a folder with another name")
     if args.catalog and find_spec("pyiceberg") is None:
         raise UsageError(
             "PyIceberg is not installed, which reads the tables in the proof",

@@ -47,5 +47,5 @@ def referred_value(reference: re.Match[str], environ: Mapping[str, str]) -> str:
         # Secret files often end with a line feed that is not part of the secret.
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise NotThereError(f"{reference[0]}: the file cannot be read: {reason}") from None

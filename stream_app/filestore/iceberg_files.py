@@ -180,14 +180,14 @@ class IcebergFiles:
         self,
         entries: Sequence[IcebergEntry],
         content: ManifestContent,
-        kind: ManifestKind,
+        manifest_kind: ManifestKind,
         *,
         snapshot_id: int,
         sequence_number: int,
     ) -> IcebergManifest:
         """Write a manifest, and return its entry for the manifest list."""
         path = f"{self.folder}/{uuid.uuid4()}-m0.avro"
-        data = encode_manifest(entries, content, kind, self.codec)
+        data = encode_manifest(entries, content, manifest_kind, self.codec)
         self.file_io.write_bytes(path, data)
         by_status = {
             status: [entry for entry in entries if entry.status is status] for status in EntryStatus
@@ -207,7 +207,7 @@ class IcebergFiles:
                 status: sum(entry.file.row_count for entry in some)
                 for status, some in by_status.items()
             },
-            partitions=partition_summaries(entries, kind.partition_type),
+            partitions=partition_summaries(entries, manifest_kind.partition_type),
         )
 
     def puffin_path(self, index_file: str) -> str:

@@ -49,7 +49,7 @@ class JsonObject:
         """Read a file.
 
         Raises:
-            CorruptFileError: the bytes are no JSON object, or not those that were written.
+            CorruptFileError: the bytes are not a JSON object, or not those that were written.
         """
         try:
             value = orjson.loads(data)
@@ -108,7 +108,9 @@ class JsonObject:
         if value is None:
             return None
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise _corrupt(self._what, f"{key!r} is {value!r}, which is no {kind.__name__}")
+            raise _corrupt(
+                self._what, f"{key!r} is {value!r}, which is not of type {kind.__name__}"
+            )
         return value
 
     def _present(self, key: str, value: _T | None, default: _T | None) -> _T:

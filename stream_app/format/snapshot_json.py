@@ -150,5 +150,5 @@ def _millis(value: Any) -> int | None:
     return _clock_millis(at) + nanos // _NANOS_OF_MILLI
 
 
-def _clock_millis(at: datetime.datetime) -> int:
-    return round(at.replace(tzinfo=datetime.UTC).timestamp() * 1000)
+def _clock_millis(moment: datetime.datetime) -> int:
+    return round(moment.replace(tzinfo=datetime.UTC).timestamp() * 1000)

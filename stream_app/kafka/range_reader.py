@@ -214,7 +214,7 @@ class RangeReader:
             self._client.release(addresses)
 
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
-        """Handle fields that are no message of the range: its end, later messages, and errors."""
+        """Handle what is not a message of the range: its end, later messages, and errors."""
         now, whole = self._clock.steady_seconds(), progress.whole
         behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end

@@ -34,4 +34,4 @@ SPACE = ord(" ")
 CONTINUATION_MASK, CONTINUATION = 0xC0, 0x80
 """The upper two bits of each byte of UTF-8 behind the first one of its character."""
 ASCII_END = 0x80
-"""The least byte that is no character itself."""
+"""The least byte that is not a character itself."""

@@ -100,7 +100,7 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
-    """The key columns as integers [n], most significant first; None when one is no integer."""
+    """The key columns as integers [n], most significant first; None when one is not an integer."""
     columns = [integer_view(batch.column(name)) for name in layout.key_names]
     if not all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
         return None

@@ -28,14 +28,14 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
         rows: `_VALUE_KIND` and the table's columns.
 
     Raises:
-        MergeError: a text is no row kind.
+        MergeError: a text is not a row kind.
     """
     texts = rows.column(name)
     kinds = pc.index_in(pc.utf8_upper(texts.cast(pa.string())), _TEXTS)
     if kinds.null_count:
         wrong = texts.filter(kinds.is_null())[0].as_py()
         raise MergeError(
-            f"rowkind.field {name!r} of a row is {wrong!r}, which is no row kind",
+            f"rowkind.field {name!r} of a row is {wrong!r}, which is not a row kind",
             fix=f"the column holds one of {', '.join(_TEXTS.to_pylist())}",
         )
     place = rows.schema.get_field_index(VALUE_KIND)

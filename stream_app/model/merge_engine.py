@@ -40,7 +40,7 @@ class EngineTraits:
             unless rules of the columns say how.
         existing: see `OlderRowRule`.
         default_function: the aggregate function of a column that names none; None: the engine's own
-            rule is no function.
+            rule is not a function.
     """
 
     may_prune_by_value: bool

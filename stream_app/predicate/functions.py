@@ -34,7 +34,7 @@ from stream_app.predicate.literal import Literal, fitted_literal
 from stream_app.predicate.predicate import Call
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
-from stream_app.variants.paths import VariantPath, at_path, parse_path
+from stream_app.variants.paths import at_path, parse_path
 from stream_app.variants.texts import json_text
 
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
@@ -52,7 +52,8 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
         raise ValueError("expected the path and the type in quotes")
     name = "variant_get" if fails else "try_variant_get"
     try:
-        path, wanted = parse_path(texts[0]), parse_data_type(texts[1]) if texts[1:] else STRING
+        parse_path(texts[0])
+        wanted = parse_data_type(texts[1]) if texts[1:] else STRING
     except UsageError as error:
         raise ValueError(error.what) from None
     if wanted.root not in _CONVERSIONS:
@@ -61,13 +62,16 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
         field_id=column.field_id,
         name=f"{name}({column.name}, '{texts[0]}', '{wanted}')",
         data_type=wanted.as_nullable(),
-        argument=column,
-        compute=partial(_members, path=path, wanted=wanted, fails=fails),
+        function=name,
+        column=column,
+        literals=(pa.scalar(texts[0]), pa.scalar(str(wanted))),
+        compute=partial(_members, fails=fails),
     )
 
 
-def _members(values: pa.Array, *, path: VariantPath, wanted: DataType, fails: bool) -> pa.Array:
+def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: bool) -> pa.Array:
     """The values at a path, of a type; null where there is none."""
+    steps, wanted = parse_path(path.as_py()), parse_data_type(type_text.as_py())
     convert = _CONVERSIONS[wanted.root]
     members = []
     for value, metadata, is_valid in zip(
@@ -76,7 +80,7 @@ def _members(values: pa.Array, *, path: VariantPath, wanted: DataType, fails: bo
         values.is_valid().to_pylist(),
         strict=True,
     ):
-        variant = at_path(Variant(value, metadata), path) if is_valid else None
+        variant = at_path(Variant(value, metadata), steps) if is_valid else None
         try:
             member = None if variant is None or _is_null(variant) else convert(variant, wanted)
         except (ArithmeticError, TypeError, ValueError):
@@ -196,15 +200,22 @@ def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
         field_id=column.field_id,
         name=f"array_contains({column.name}, {literals[0].kind} {literals[0].text!r})",
         data_type=DataType(root=TypeRoot.BOOLEAN),
-        argument=column,
-        compute=partial(
-            _contains, value=arrow_scalar(fitted.value, element) if fitted.is_exact else None
+        function="array_contains",
+        column=column,
+        literals=(
+            arrow_scalar(fitted.value, element)
+            if fitted.is_exact
+            else pa.scalar(None, arrow_type(element)),
         ),
+        compute=_contains,
     )
 
 
-def _contains(values: pa.Array, *, value: pa.Scalar | None) -> pa.Array:
+def _contains(values: pa.Array, value: pa.Scalar) -> pa.Array:
     """Whether each array has the value; null where only a null may be it.
+
+    Args:
+        value: null if elements cannot have it exactly.
 
     Example:
         The arrays [1, 2], [2, null], [1, null] and null contain 1: true, null, true and null.
@@ -224,8 +235,8 @@ def _contains(values: pa.Array, *, value: pa.Scalar | None) -> pa.Array:
     return pa.array(has_it, pa.bool_(), mask=is_unknown | is_null)
 
 
-def _equal(elements: pa.Array, value: pa.Scalar | None) -> np.ndarray:
-    if value is None:
+def _equal(elements: pa.Array, value: pa.Scalar) -> np.ndarray:
+    if not value.is_valid:
         return np.zeros(len(elements), np.bool_)
     equal = pc.equal(elements, value)
     if pa.types.is_floating(elements.type) and value.as_py() != value.as_py():

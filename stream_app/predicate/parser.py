@@ -57,7 +57,7 @@ from stream_app.predicate.predicate import (
     Predicate,
     Step,
 )
-from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, misread, tokens_of
+from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, tokens_of
 
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _T = TypeVar("_T")
@@ -82,6 +82,22 @@ def parse_predicate(
     return _Parser(
         text=text, tokens=tokens_of(text), row_type=row_type, functions=functions or {}
     ).whole()
+
+
+def parse_call(
+    text: str, row_type: RowType, functions: Mapping[str, ConditionFunction]
+) -> DataField:
+    """Parse a column, or a function of one, such as ``variant_get(doc, '$.total', 'INT')``.
+
+    Raises:
+        UsageError: as `parse_predicate`.
+    """
+    subject = "column"
+    tokens = tokens_of(text, subject)
+    parser = _Parser(
+        text=text, tokens=tokens, subject=subject, row_type=row_type, functions=functions
+    )
+    return parser.whole_value()
 
 
 def named_columns(text: str) -> tuple[str, ...]:
@@ -130,6 +146,12 @@ class _Parser(TokenCursor):
         if self.next.kind != "end":
             raise self.expected("AND, OR or the end")
         return predicate
+
+    def whole_value(self) -> DataField:
+        column = self._column()
+        if self.next.kind != "end":
+            raise self.expected("the end")
+        return column
 
     def _condition(self) -> Predicate:
         return self._joined("OR", self._and, Or)
@@ -198,8 +220,7 @@ class _Parser(TokenCursor):
                 self.accept("]")
             return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
-            raise misread(
-                self.text,
+            raise self.misread(
                 token.position,
                 unknown_name("column", name, self.row_type.names),
                 fix=f"the columns are {', '.join(self.row_type.names)}",
@@ -217,7 +238,7 @@ class _Parser(TokenCursor):
         try:
             return function(column, literals)
         except ValueError as problem:
-            raise misread(self.text, name.position, f"{name}: {problem}") from None
+            raise self.misread(name.position, f"{name}: {problem}") from None
 
     def _inside(self, column: DataField) -> DataField:
         """The field, element or value to which a path leads; without a path the column itself."""
@@ -246,8 +267,7 @@ class _Parser(TokenCursor):
         fields, token = RowType(data_type.fields), self.take()
         name = token.text[1:-1] if token.kind == "quoted" else token.text
         if name not in fields.names:
-            raise misread(
-                self.text,
+            raise self.misread(
                 token.position,
                 unknown_name("field", name, fields.names),
                 fix=f"the fields of {of} are {', '.join(fields.names)}",
@@ -269,7 +289,7 @@ class _Parser(TokenCursor):
         fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
             what = f"expected a key of type {kind.key.as_nullable()}, found {place}"
-            raise misread(self.text, place.position, what)
+            raise self.misread(place.position, what)
         return Entry(fitted.value, key.data_type), there
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
@@ -318,7 +338,7 @@ class _Parser(TokenCursor):
             return use(literal)
         except ValueError as problem:
             given = self.text[first.position : self.next.position].strip()
-            raise misread(self.text, first.position, f"expected {problem}, found {given}") from None
+            raise self.misread(first.position, f"expected {problem}, found {given}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
@@ -355,7 +375,7 @@ def like_pattern(text: str) -> str:
     """The regular expression (of RE2) for a LIKE pattern."""
     parts = []
     for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
-        # A backslash makes % and _ literal, so both characters together are no wildcard.
+        # A backslash makes % and _ literal, so both characters together are not a wildcard.
         wildcard = {"%": ".*", "_": "."}.get(piece[0])
         parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
     return r"(?s)\A" + "".join(parts) + r"\z"

@@ -12,12 +12,14 @@ Logic has three values, as in SQL: a comparison with null is null, and only true
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,14 +64,18 @@ class InnerField(DataField):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(DataField):
-    """What a function gives for each value of a column; its name has all literals.
+    """What a function gives for each value of a column.
 
     Attributes:
-        compute: makes an array of the type from one of the argument's values.
+        function: the function's name.
+        literals: its arguments behind the column.
+        compute: makes an array of the call's type of an array of the column's, and the literals.
     """
 
-    argument: DataField
-    compute: Callable[[pa.Array], pa.Array]
+    function: str
+    column: DataField
+    literals: tuple[pa.Scalar, ...]
+    compute: Callable[..., pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,7 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
         case _:
             column = predicate.column
-            column = column.argument if isinstance(column, Call) else column
+            column = column.column if isinstance(column, Call) else column
             return (str(_path(column)[0]),)
 
 
@@ -177,19 +183,26 @@ def _values(column: DataField) -> pc.Expression:
 
 
 def _called(call: Call) -> pc.Expression:
-    """The call for Arrow, which knows functions by name in this process."""
-    argument, result = arrow_type(call.argument.data_type), arrow_type(call.data_type)
-    name = f"stream_app {call.name} of {argument}"
+    """The call for Arrow, which knows functions by name in this process.
 
-    def compute(_: object, values: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
+    The name has types and no literals, so that not each condition of a page adds a function.
+    """
+    types = [arrow_type(call.column.data_type), *(literal.type for literal in call.literals)]
+    result = arrow_type(call.data_type)
+    name = f"stream_app {call.function}({', '.join(map(str, types))}) {result}"
+    compute = call.compute
+
+    def evaluate(_: object, values: pa.Array | pa.Scalar, *literals: pa.Scalar) -> Any:
         if isinstance(values, pa.Scalar):
-            return call.compute(pa.array([values.as_py()], argument))[0]
-        return call.compute(values)
+            return compute(pa.array([values.as_py()], types[0]), *literals)[0]
+        return compute(values, *literals)
 
     if name not in pc.function_registry().list_functions():
-        summary = {"summary": call.name, "description": "see stream_app.predicate.functions"}
-        pc.register_scalar_function(compute, name, summary, {"values": argument}, result)
-    return pc.Expression._call(name, [_values(call.argument)])
+        summary = {"summary": call.function, "description": "see stream_app.predicate.functions"}
+        arguments = {f"argument {place}": data_type for place, data_type in enumerate(types)}
+        with contextlib.suppress(pa.ArrowKeyError):  # another thread was faster
+            pc.register_scalar_function(evaluate, name, summary, arguments, result)
+    return pc.Expression._call(name, [_values(call.column), *map(pc.scalar, call.literals)])
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:

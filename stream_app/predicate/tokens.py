@@ -26,7 +26,11 @@ _KEYWORDS = frozenset(
     ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE", *TYPED_LITERALS)
 )
 _INDENT = len("  where: ")
-_HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >= DATE '2024-02-29')"
+_HELP = {
+    "condition": "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR "
+    "day >= DATE '2024-02-29')",
+    "column": "write a name, or such as: variant_get(doc, '$.total', 'INT')",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ class Token:
         return "the end" if self.kind == "end" else self.text
 
 
-def tokens_of(text: str) -> list[Token]:
-    """The tokens of a condition, followed by a token for its end.
+def tokens_of(text: str, subject: str = "condition") -> list[Token]:
+    """The tokens of a condition or a column, followed by a token for its end.
 
     Raises:
         UsageError: the text has a sign that conditions do not use.
@@ -59,7 +63,7 @@ def tokens_of(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise misread(text, position, _unreadable(text[position:]))
+            raise misread(text, position, _unreadable(text[position:]), subject=subject)
         kind = match.lastgroup
         assert kind is not None
         if kind != "space":
@@ -73,11 +77,13 @@ class TokenCursor:
     """Takes the tokens of a condition from left to right.
 
     Attributes:
+        subject: what the text is: a ``condition`` or a ``column``.
         at: the place of the next token.
     """
 
     text: str
     tokens: list[Token]
+    subject: str = "condition"
     at: int = field(init=False, default=0)
 
     @property
@@ -109,7 +115,11 @@ class TokenCursor:
 
     def expected(self, what: str) -> UsageError:
         """The error that names what was expected in place of the next token."""
-        return misread(self.text, self.next.position, f"expected {what}, found {self.next}")
+        return self.misread(self.next.position, f"expected {what}, found {self.next}")
+
+    def misread(self, position: int, what: str, fix: str = "") -> UsageError:
+        """The error at a place of the text."""
+        return misread(self.text, position, what, fix=fix, subject=self.subject)
 
 
 def _unreadable(rest: str) -> str:
@@ -118,11 +128,13 @@ def _unreadable(rest: str) -> str:
     return f"{rest[0]!r} has no meaning here"
 
 
-def misread(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:
-    """The error at a place of a condition."""
+def misread(
+    text: str, position: int, what: str, *, fix: str = "", subject: str = "condition"
+) -> UsageError:
+    """The error at a place of a condition or a column."""
     line = re.sub(r"\s", " ", text)
     return UsageError(
-        f"cannot read the condition: {what}",
+        f"cannot read the {subject}: {what}",
         where=f"{line}\n{' ' * (_INDENT + position)}^",
-        fix=fix,
+        fix=fix or _HELP[subject],
     )

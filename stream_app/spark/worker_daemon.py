@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
-    """Wrap a worker: Spark ends workers by closing their connections, which is no error."""
+    """Wrap a worker: Spark ends workers by closing their connections, which is not an error."""
 
     def run(connection: socket.socket, is_known: bool) -> int:
         try:

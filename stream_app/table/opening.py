@@ -113,7 +113,7 @@ def open_named_table(
     if catalog is not None:
         database, _, table = name.partition(".")
         if not (database and table):
-            raise UsageError(f"{name!r} is no name in a catalog", fix="write DATABASE.TABLE")
+            raise UsageError(f"{name!r} is not a name in a catalog", fix="write DATABASE.TABLE")
         options = {**(file_io_options or {}), **catalog}
         return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
     if (parts := parted_name(name)) and not Path(name).exists():

@@ -95,4 +95,4 @@ def _number(text: str) -> bytes:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")

@@ -32,7 +32,7 @@ def parse_path(text: str) -> VariantPath:
         steps.append(name if name is not None else int(step["index"]))
         place = step.end()
     if not text.startswith("$") or place < len(text):
-        raise ValueError(f"{text!r} is no path, such as $.customer.phones[0]")
+        raise ValueError(f"{text!r} is not a path, such as $.customer.phones[0]")
     return tuple(steps)
 
 

@@ -54,24 +54,26 @@ def _with_numbers(column: pa.Array) -> pa.Array:
     return column.cast(_numbers_type(column.type))
 
 
-def _numbers_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _numbers_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_numbers_type(kind.value_type))
-    if pa.types.is_date32(kind):
+def _numbers_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(field.name, _numbers_type(field.type)) for field in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(_numbers_type(data_type.value_type))
+    if pa.types.is_date32(data_type):
         return pa.int32()
-    return pa.int64() if pa.types.is_timestamp(kind) else kind
+    return pa.int64() if pa.types.is_timestamp(data_type) else data_type
 
 
-def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers) -> bytes:
+def _whole(
+    row: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
+) -> bytes:
     """Reassemble one value of a column of this type; `names` numbers its members' names."""
     typed, rest = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
     if typed is None:
         if rest is None:
             raise MalformedVariantError
         return _renamed(Variant(rest, metadata), names)
-    typed_kind = kind.field(layout.TYPED_VALUE).type
+    typed_kind = data_type.field(layout.TYPED_VALUE).type
     if pa.types.is_struct(typed_kind):
         members = _typed_members(typed, typed_kind, metadata, names)
         if rest is not None:
@@ -86,10 +88,10 @@ def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameN
 
 
 def _typed_members(
-    typed: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers
+    typed: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> list[tuple[str, bytes]]:
     members = []
-    for field in kind:
+    for field in data_type:
         parts = typed[field.name]
         if parts is None:
             raise MalformedVariantError
@@ -120,23 +122,23 @@ def _renamed_members(variant: Variant, names: NameNumbers) -> list[tuple[str, by
     return members
 
 
-def _scalar(value: Any, kind: pa.DataType) -> bytes:  # noqa: C901, PLR0911 - a line for each type
-    if pa.types.is_boolean(kind):
+def _scalar(value: Any, data_type: pa.DataType) -> bytes:  # noqa: C901, PLR0911 - a line for each type
+    if pa.types.is_boolean(data_type):
         return scalars.boolean(value)
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(data_type):
         return scalars.integer(value)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return scalars.decimal(value) or b""
-    if pa.types.is_float64(kind):
+    if pa.types.is_float64(data_type):
         return scalars.double(value)
-    if pa.types.is_float32(kind):
+    if pa.types.is_float32(data_type):
         return scalars.single(value)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(data_type):
         return scalars.text(value)
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(data_type):
         return scalars.data(value)
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(data_type):
         return scalars.date(value)
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
-        return scalars.timestamp(value, has_zone=kind.tz is not None)
-    raise pa.ArrowNotImplementedError(f"no VARIANT has a value of the type {kind}")
+    if pa.types.is_timestamp(data_type) and data_type.unit == "us":
+        return scalars.timestamp(value, has_zone=data_type.tz is not None)
+    raise pa.ArrowNotImplementedError(f"no VARIANT has a value of the type {data_type}")

@@ -42,7 +42,7 @@ ALTERED = {
 
 @dataclass(frozen=True)
 class Installed:
-    """A wheel in an environment of its own, of which the repository is no part."""
+    """A wheel in an environment of its own, of which the repository is not a part."""
 
     folder: Path
     sdist: Path

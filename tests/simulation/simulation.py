@@ -280,8 +280,8 @@ class Simulation:
             self._at_last(lambda: self.upkeep.sweep(2 * BEGIN_MS))
         self.oracle.look_at_all(self._seen())
         self.oracle.check_kept()
-        # What a tag leaves that goes while an expiry looks at it is no orphan to a sweeper as long
-        # as a manifest tells that it was deleted.
+        # A tag may go while an expiry looks at it. What it leaves is not an orphan to a sweeper as
+        # long as a manifest tells that it was deleted.
         is_swept = Verb.SWEEP in verbs and not _untags_beside_expiry(actions)
         if is_swept or (is_calm and self._is_calm(actions)):
             demand(not (left := files_left(self._seen())), f"nobody needs {sorted(left)}")

@@ -25,7 +25,7 @@ KNOW_THE_FORM = (
 
 
 def texts(module: Path) -> Iterator[str]:
-    """The texts of a module that are no docstrings."""
+    """The texts of a module that are not docstrings."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

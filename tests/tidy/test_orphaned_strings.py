@@ -41,7 +41,7 @@ def orphaned_strings(tree: ast.Module) -> Iterator[int]:
     for node in ast.walk(tree):
         for block in ("body", "orelse", "finalbody"):
             statements = getattr(node, block, None)
-            if not isinstance(statements, list):  # the body of a lambda is no list
+            if not isinstance(statements, list):  # the body of a lambda is not a list
                 continue
             begins_described = block == "body" and isinstance(node, _WITH_DOCSTRING)
             for at, statement in enumerate(statements):

@@ -238,26 +238,26 @@ def _unknown(section: str, key: str) -> str:
     return problem if "mean" in problem else f"{problem}; known: {', '.join(known)}"
 
 
-def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of values that contradict each other: (key, problem)."""
-    yield from source_problems(config.tables, given)
-    yield from config.tables.problems(given)
+    yield from source_problems(config.tables, given_keys)
+    yield from config.tables.problems(given_keys)
     yield from config.tables.expectations.problems()
     tables = config.tables
     for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
         yield "file-system", problem
     yield from _catalog_problems(tables)
-    has_trigger = "stream.trigger" in given and not config.stream.is_available_now
+    has_trigger = "stream.trigger" in given_keys and not config.stream.is_available_now
     if config.stream.freshness is not None and has_trigger:
         both = "decides how long epochs are, and stream.trigger does too: give one of them"
         yield "stream.freshness", both
-    if "stream.checkpoint" not in given:
+    if "stream.checkpoint" not in given_keys:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
-    if "stream.quarantine" not in given and config.stream.max_bad_records:
+    if "stream.quarantine" not in given_keys and config.stream.max_bad_records:
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
     if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
         yield "stream.webhook-secret", "needs stream.webhook-url"
-    fits = "stream.quarantine" in given and tables.may_lack_keys
+    fits = "stream.quarantine" in given_keys and tables.may_lack_keys
     if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
         needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"

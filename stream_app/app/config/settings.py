@@ -46,7 +46,7 @@ def read_settings(
         problems: gets a line for each problem.
 
     Raises:
-        UsageError: there is no such file, or it is no TOML.
+        UsageError: there is no such file, or it is not TOML.
     """
     settings = _from_file(path, problems)
     settings |= _from_environment(environ, problems)
@@ -148,7 +148,7 @@ def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"the configuration file is no TOML: {error}",
+            f"the configuration file is not TOML: {error}",
             where=str(path),
             fix="strings need quotes; a key that is more than letters, digits, - and _ too",
         ) from None

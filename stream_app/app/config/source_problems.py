@@ -25,38 +25,40 @@ _STARTS = (
 """Keys that say where a new job begins; at most one of them is given."""
 
 
-def source_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def source_problems(tables: TablesOfJob, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of the section beside the other sections: (key, problem).
 
     Args:
-        given: the keys of the whole configuration.
+        given_keys: the keys of the whole configuration.
     """
     source = tables.source
-    for key in [key for key in _STARTS if key in given][1:]:
+    for key in [key for key in _STARTS if key in given_keys][1:]:
         yield key, f"give only one of {', '.join(_STARTS)}"
-    if source.kind is SourceKind.FILES and "source.path" not in given:
+    if source.kind is SourceKind.FILES and "source.path" not in given_keys:
         yield "source.path", "is missing: the folder of *.jsonl files"
     if source.kind is SourceKind.KAFKA:
-        if "source.bootstrap-servers" not in given:
+        if "source.bootstrap-servers" not in given_keys:
             yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
-        chosen = {"source.topics", "source.topic-pattern"} & set(given)
+        chosen = {"source.topics", "source.topic-pattern"} & set(given_keys)
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    yield from _load_problems(source, given)
-    yield from _cluster_problems(tables, given)
+    yield from _load_problems(source, given_keys)
+    yield from _cluster_problems(tables, given_keys)
     yield from client_problems(source.kafka_clusters)
     applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
     if source.merge_shards and applies_truncate:
         key = FORMATS[source.format].full_key(TRUNCATE)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
-    yield from _format_problems(source, given)
+    yield from _format_problems(source, given_keys)
     if source.reader is TopicReader.SPARK and HEADERS in source.format_options:
         yield "source.reader", f"must be 'native': Spark's source reads no headers ({HEADERS})"
     yield from tables.format_problems()
 
 
-def _cluster_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _cluster_problems(
+    tables: TablesOfJob, given_keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Problems of further clusters beside the other settings: (key, problem)."""
     source = tables.source
     if not source.clusters:
@@ -69,7 +71,7 @@ def _cluster_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[t
         yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
     if tables.keeps_transactions:
         yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
-    if "merge-shards" in tables.replaced_keys and "sync.merge-shards" not in given:
+    if "merge-shards" in tables.replaced_keys and "sync.merge-shards" not in given_keys:
         yield (
             "sync.merge-shards",
             "must be given beside source.clusters: true joins tables of one name of all clusters, "
@@ -90,10 +92,10 @@ def _says_more(source: SourceConfig, key: str) -> bool:
     return bool(getattr(source, name) != getattr(SourceConfig(), name))
 
 
-def _load_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of a first load from a database: (key, problem)."""
     if source.snapshot_from is None:
-        for key in sorted(given):
+        for key in sorted(given_keys):
             if key.startswith("source.snapshot-") and _says_more(source, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
@@ -102,7 +104,7 @@ def _load_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tup
     if source.reader is TopicReader.SPARK:
         yield _LOAD, "needs source.reader = native"
     for key in _STARTS:
-        if key in given:
+        if key in given_keys:
             why = "the topics are read from where they ended before the load"
             yield key, f"is of no use beside {_LOAD}: {why}"
 
@@ -110,23 +112,25 @@ def _load_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tup
 _SOURCE = "source."
 
 
-def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _format_problems(
+    source: SourceConfig, given_keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     chosen = FORMATS[source.format]
-    yield from _foreign_option_problems(chosen, given)
+    yield from _foreign_option_problems(chosen, given_keys)
     for option in chosen.options:
         if option.example and option.key not in source.format_options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
 
 
 def _foreign_option_problems(
-    chosen: FormatDeclaration, given: Collection[str]
+    chosen: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Problems of options that belong to another format than the chosen one: (key, problem)."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():
         names.setdefault(known.section, []).append(known.name)
     del names[chosen.section]
-    for key in sorted(given):
+    for key in sorted(given_keys):
         section, _, rest = key.removeprefix(_SOURCE).partition(".")
         if rest and key.startswith(_SOURCE) and section in names:
             yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"

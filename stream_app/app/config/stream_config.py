@@ -51,7 +51,7 @@ def share_text(setting: Setting) -> str:
     text = values.text(setting)
     if TableShare.parsed(text) is None:
         raise WrongValueError(
-            f"{text[:20]!r} is no share: give 1/1 to 9999/9999, such as '3/8' for the third of "
+            f"{text[:20]!r} is not a share: give 1/1 to 9999/9999, such as '3/8' for the third of "
             "eight jobs"
         )
     return text

@@ -59,13 +59,15 @@ def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
         yield key, f"is not for source.format = {chosen.name} beside [sync], {why}"
 
 
-def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[str]) -> _Problems:
+def sync_problems(
+    sync: SyncConfig, source_kind: SourceKind, given_keys: Collection[str]
+) -> _Problems:
     """Problems of the section, beside the other sections: (key, problem)."""
-    if of_one := next((key for key in given if key.startswith("table.")), None):
+    if of_one := next((key for key in given_keys if key.startswith("table.")), None):
         yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
     if source_kind is not SourceKind.KAFKA:
         yield "source.kind", "must be 'kafka' for a whole database"
-    if "source.merge-shards" in given:
+    if "source.merge-shards" in given_keys:
         yield "source.merge-shards", "belongs to a job of one table; use sync.merge-shards"
     if not sync.warehouse:
         yield "sync.warehouse", "is missing: the folder of all databases"

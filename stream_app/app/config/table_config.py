@@ -91,20 +91,20 @@ class TableConfig:
 
 
 def table_problems(
-    table: TableConfig, source: FormatDeclaration, given: Collection[str]
+    table: TableConfig, source: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Problems of the section: (key, problem).
 
     Args:
         source: the format of the messages.
-        given: the keys of the whole configuration.
+        given_keys: the keys of the whole configuration.
     """
     for key, meaning in (
         ("table.warehouse", "the folder of all databases"),
         ("table.name", "the table's name"),
         ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
     ):
-        if key not in given:
+        if key not in given_keys:
             yield key, f"is missing: {meaning}"
     wrong_options = [
         (f"table.options.{key}", problem)
@@ -116,7 +116,7 @@ def table_problems(
         return
     whole = (yield from _made_columns(table, source)) if table.columns.fields else None
     # Readable keys are checked with readable columns and options, too.
-    keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given
+    keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given_keys
     if whole is None or wrong_options or not keys_fit:
         return
     keys, options = keys_of_versions(table.primary_keys, table.partition_keys, table.options)

@@ -128,7 +128,7 @@ def folder(setting: Setting) -> str:
     if not is_local(location):
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
             raise WrongValueError(
-                f"{location!r} is no folder: give a path, s3://BUCKET/PATH, hdfs://HOST/PATH or "
+                f"{location!r} is not a folder: give a path, s3://BUCKET/PATH, hdfs://HOST/PATH or "
                 "another that Spark's Hadoop knows"
             )
         return location.rstrip("/")
@@ -204,7 +204,7 @@ def definitions(setting: Setting) -> tuple[str, ...]:
         try:
             value = tomllib.loads(f"value = {given}")["value"]
         except tomllib.TOMLDecodeError as error:
-            raise WrongValueError(f"is no list of strings: {error}") from None
+            raise WrongValueError(f"is not a list of strings: {error}") from None
         return some_names(Setting(value, setting.origin))
     parts = [part.strip() for part in split_outside_brackets(given) if part.strip()]
     return some_names(Setting(parts, setting.origin))
@@ -301,7 +301,7 @@ def milliseconds(setting: Setting) -> int:
     try:
         return parse_retention_ms(text(setting))
     except ValueError:
-        raise WrongValueError(f"must be a duration such as '5 min', is {setting.value!r}") from None
+        raise WrongValueError(f"must be at least '1 second', is {setting.value!r}") from None
 
 
 def regular_expression(setting: Setting) -> str:
@@ -311,7 +311,7 @@ def regular_expression(setting: Setting) -> str:
             warnings.simplefilter("error", FutureWarning)  # of Java's nested sets, such as [a&&[b]]
             re.compile(text(setting))
     except (re.error, FutureWarning) as error:
-        raise WrongValueError(f"is no regular expression: {error}") from None
+        raise WrongValueError(f"is not a regular expression: {error}") from None
     return str(setting.value)
 
 

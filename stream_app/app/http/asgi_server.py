@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
 
             await application(scope, receive, closing)
 
-        # Of level error: uvicorn would warn of each request that is no HTTP.
+        # Of level error: uvicorn would warn of each request that is not HTTP.
         config = uvicorn.Config(
             one_request, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
             timeout_graceful_shutdown=1,

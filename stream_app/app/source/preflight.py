@@ -38,7 +38,7 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
         unknown: gets the reason when the broker does not answer.
 
     Returns:
-        None: the source is no topic, or the broker does not answer.
+        None: the source is not a topic, or the broker does not answer.
     """
     if source.kind is not SourceKind.KAFKA or unaskable_settings(source):
         return None

@@ -69,7 +69,7 @@ class FollowedDatabase:
         """The reason why no connector sends changes of a table; empty if one may."""
         relation = self.relations.get(place)
         if relation is None:
-            return "is no table, and no log has changes of it"
+            return "is not a table, and no log has changes of it"
         if self.published is not None and place in self.published:
             return ""
         if relation.is_root:

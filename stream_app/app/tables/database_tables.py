@@ -203,7 +203,7 @@ class DatabaseTables:
         """The source tables that the tasks need to know.
 
         Where tables may collide, a task needs to know which came first. A table that was taken
-        before is no ghost, whatever its name is.
+        before is not a ghost, whatever its name is.
         """
         if self.tables.rules.may_collide or self._full:
             return dict(self._taken)

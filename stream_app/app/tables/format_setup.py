@@ -138,12 +138,12 @@ def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     return columns, rule.keys
 
 
-def evolution_rules(source: SourceConfig, made: MadeColumns) -> EvolutionRules | None:
+def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> EvolutionRules | None:
     """The rules by which a table follows its source; None: it does not.
 
     Args:
         source: as the table sees it (`source_of`).
-        made: the table's columns that do not come from the source.
+        made_columns: the table's columns that do not come from the source.
     """
     given = source.format_options
     if given.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
@@ -158,5 +158,5 @@ def evolution_rules(source: SourceConfig, made: MadeColumns) -> EvolutionRules |
         stops=narrowed == DriftReaction.STOP.value,
         quarantines=narrowed == DriftReaction.QUARANTINE.value,
         warns=narrowed != DriftReaction.IGNORE.value,
-        made={name: made.origins_of([name]) for name in made.names},
+        made={name: made_columns.origins_of([name]) for name in made_columns.names},
     )

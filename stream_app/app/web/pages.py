@@ -166,7 +166,7 @@ def _members(text: str) -> dict[str, str]:
     """Name → value of a JSON object, each value as it is spelled.
 
     Raises:
-        ValueError: the text is no JSON object, or has a name twice.
+        ValueError: the text is not a JSON object, or has a name twice.
     """
     decoder, members, at = json.JSONDecoder(), dict[str, str](), _behind(text, "{", 0)
     while True:

@@ -164,7 +164,7 @@ class _Pages:
         name = request.path_params.get("name", "")
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _FORM_MAX:
-            return self._problem(UsageError("this is no form of the page"), 413)
+            return self._problem(UsageError("this is not a form of the page"), 413)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         refusal = self.actions.refusal(request.headers, form)
         if refusal is not None:
@@ -303,7 +303,7 @@ class _Pages:
         return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
-        """A page without secrets; characters that are no Unicode, as in a message, are escaped."""
+        """A page without secrets; characters that are not Unicode, as in a message, are escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")

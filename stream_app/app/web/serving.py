@@ -142,7 +142,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return listening(host, port)
     except OverflowError:
-        raise UsageError(f"{port} is no port", fix="give one from 1 to 65535") from None
+        raise UsageError(f"{port} is not a port", fix="give one from 1 to 65535") from None
     except OSError as error:
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",

@@ -201,7 +201,7 @@ class HiveCatalog(Catalog):
         table = self._table(identifier)
         if table is not None and not is_paimon_table(table):
             raise UsageError(
-                f"{identifier} of the metastore is no Paimon table",
+                f"{identifier} of the metastore is not a Paimon table",
                 where=self.label,
                 fix="give another name, or drop that table by the engine that made it",
             )

@@ -42,7 +42,7 @@ def with_hive_site(options: Mapping[str, str], environ: Mapping[str, str]) -> Ma
     """A catalog's options, completed by the settings of ``hive-site.xml``.
 
     Raises:
-        UsageError: the folder of ``hive-conf-dir`` has no such file, or the file is no XML.
+        UsageError: the folder of ``hive-conf-dir`` has no such file, or the file is not XML.
     """
     folder = HIVE_CONF_DIR.read(options) or environ.get("HIVE_CONF_DIR")
     site = _read(Path(folder) / _FILE) if folder else {}
@@ -61,7 +61,7 @@ def _read(file: Path) -> Mapping[str, str]:
         ) from None
     except ET.ParseError as error:
         raise UsageError(
-            f"{_FILE} is no XML: {error}", where=str(file), fix="correct its XML"
+            f"{_FILE} is not XML: {error}", where=str(file), fix="correct its XML"
         ) from None
     return {
         (setting.findtext("name") or "").strip(): (setting.findtext("value") or "").strip()
@@ -95,7 +95,7 @@ def addresses(uris: str) -> tuple[MetastoreAddress, ...]:
     for part, match in zip(parts, matches, strict=True):
         if match is None:
             raise UsageError(
-                f"{part!r} is no address of a Hive metastore", fix="write thrift://HOST:PORT"
+                f"{part!r} is not an address of a Hive metastore", fix="write thrift://HOST:PORT"
             )
     if not parts:
         raise UsageError(
@@ -113,7 +113,7 @@ def timeout_ms(site: Mapping[str, str]) -> int:
     """Parse ``hive.metastore.client.socket.timeout``; a number without a unit means seconds.
 
     Raises:
-        UsageError: the text is no duration.
+        UsageError: the text is not a duration.
     """
     key = "hive.metastore.client.socket.timeout"
     given = site.get(key)
@@ -121,7 +121,7 @@ def timeout_ms(site: Mapping[str, str]) -> int:
         return _DEFAULT_TIMEOUT_MS
     match = _TIMEOUT.fullmatch(given)
     if match is None:
-        raise UsageError(f"{key} = {given!r} is no duration", fix="write for example 600s")
+        raise UsageError(f"{key} = {given!r} is not a duration", fix="write for example 600s")
     unit = match[2].lower()
     factor = 1 if unit.startswith("ms") else 60_000 if unit.startswith("m") else 1000
     return int(match[1]) * factor

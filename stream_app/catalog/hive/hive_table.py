@@ -158,7 +158,7 @@ def new_table(
     schema: TableSchema,
     location: str,
     layout: HiveLayout,
-    made: TableCreation,
+    creation: TableCreation,
 ) -> Struct:
     """The entry of a new Paimon table."""
     options = schema.options
@@ -168,9 +168,9 @@ def new_table(
         {
             TableField.NAME: text(identifier.table),
             TableField.DATABASE: text(identifier.database),
-            TableField.OWNER: text(made.owner),
-            TableField.CREATE_TIME: i32(made.time_s),
-            TableField.LAST_ACCESS_TIME: i32(made.time_s),
+            TableField.OWNER: text(creation.owner),
+            TableField.CREATE_TIME: i32(creation.time_s),
+            TableField.LAST_ACCESS_TIME: i32(creation.time_s),
             TableField.RETENTION: i32(_RETENTION),
             TableField.PARTITION_KEYS: structs([]),
             TableField.PARAMETERS: text_map(own),

@@ -151,7 +151,7 @@ class RestApi:
             value = None if status in _SUCCESS else {}
         if not isinstance(value, dict):
             raise StorageError(
-                "the catalog's answer is no JSON object",
+                "the catalog's answer is not a JSON object",
                 where=where,
                 fix="see that 'uri' is the address of a Paimon REST catalog",
             )

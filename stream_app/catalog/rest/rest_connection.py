@@ -106,7 +106,7 @@ def _address(uri: str) -> str:
     parts = urlsplit(address)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise UsageError(
-            "'uri' of the catalog is no address of a server",
+            "'uri' of the catalog is not an address of a server",
             fix="write uri = https://HOST:PORT, and give the login as 'token'",
         )
     return address

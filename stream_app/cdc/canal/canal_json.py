@@ -134,7 +134,7 @@ class CanalDialect(dialect.Dialect):
         check_once(document, _ENVELOPE | {_TYPES} if _with_types(table) else _ENVELOPE)
         kind, is_ddl = text_of(document, "type"), document.get("isDdl")
         if is_ddl not in (None, True, False):
-            raise UnreadableRecordError("has an 'isDdl' that is no truth value")
+            raise UnreadableRecordError("has an 'isDdl' that is not a truth value")
         if kind is None:
             raise UnreadableRecordError("has no 'type'")
         if is_ddl or kind in _NO_ROWS:
@@ -174,11 +174,11 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
     if rows is None:
         return []
     if not _all_objects(rows):
-        raise UnreadableRecordError(f"has a {field!r} that is no list of objects")
+        raise UnreadableRecordError(f"has a {field!r} that is not a list of objects")
     families = {reading.name: reading.family for reading in _with_types(table)}
     types = document.get(_TYPES) if families else None
     if not (types is None or isinstance(types, dict)):
-        raise UnreadableRecordError(f"has a {_TYPES!r} that is no object")
+        raise UnreadableRecordError(f"has a {_TYPES!r} that is not an object")
     images = (image_of(row, field, table.columns) or {} for row in rows)
     if not types:
         return list(images)
@@ -196,7 +196,7 @@ def _converted(
         if mysql_type is None:
             continue
         if cell_of(mysql_type)[0] is not JsonKind.STRING:
-            raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is no text")
+            raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is not a text")
         if cell is None or cell[0] is JsonKind.NULL:
             continue
         convert = conversion(families[name], mysql_type)

@@ -67,13 +67,13 @@ def _named(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
         labels = text.split(",") if is_set and text else [text]
         if set(labels) <= {*names, ""}:
             return text
-        raise ValueError("is no member of its ENUM or SET")
+        raise ValueError("is not a member of its ENUM or SET")
     number = int(text)
     if is_set and number < 1 << len(names):
         return ",".join(name for bit, name in enumerate(names) if number >> bit & 1)
     if not is_set and number <= len(names):
         return names[number - 1] if number else ""  # 0: MySQL's mark of an invalid value
-    raise ValueError("is no member of its ENUM or SET")
+    raise ValueError("is not a member of its ENUM or SET")
 
 
 def _bits(size: int, text: str) -> str:

@@ -56,11 +56,11 @@ _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$
 _WHOLE_DECIMAL = pa.decimal128(38, 0)
 
 
-def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Casted:
+def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Casted:
     """Cast one column to the table's type.
 
     Args:
-        kind: the JSON kind of its values.
+        json_kind: the JSON kind of its values.
         wire: the values as `reading.wire_type(kind)`, or all null.
 
     Returns:
@@ -71,18 +71,18 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
         return pa.nulls(len(wire), reading.arrow_type), None
     if reading.refusal:
         return _none_fits(reading, wire)
-    values, failed = _CASTS[reading.family, kind](reading, wire)
+    values, failed = _CASTS[reading.family, json_kind](reading, wire)
     if values.type != reading.arrow_type:
         values = values.cast(reading.arrow_type)
     return values, failed
 
 
-def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
+def cast_alone(reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object]) -> Casted:
     """Cast single values from `wire_value` as `cast_column` does; None is a missing value."""
     kept = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
     if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
-    return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
+    return cast_column(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
 
 
 def _none_fits(reading: ColumnReading, wire: pa.Array) -> Casted:

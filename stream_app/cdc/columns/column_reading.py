@@ -228,22 +228,22 @@ class ColumnReading:
             return JsonKind.STRING
         return JsonKind.NUMBER
 
-    def wire_type(self, kind: JsonKind) -> pa.DataType | None:
+    def wire_type(self, json_kind: JsonKind) -> pa.DataType | None:
         """The Arrow type in which values of this kind are parsed, or None if the parser cannot."""
-        if self.family is Family.NESTED and kind is self._nested_kind():
+        if self.family is Family.NESTED and json_kind is self._nested_kind():
             return self.nested_wire_type()
-        if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
+        if self.family is Family.STRING and json_kind is JsonKind.OBJECT and self.holds_number:
             return _STRUCT_DECIMAL
-        if kind not in _KINDS[self.family]:
+        if json_kind not in _KINDS[self.family]:
             return None
-        if self.family is Family.FLOAT and kind is JsonKind.NUMBER:
+        if self.family is Family.FLOAT and json_kind is JsonKind.NUMBER:
             # A DOUBLE gets the source's number, not its text.
             return pa.float32() if self.encoding is Encoding.FLOAT32 else self.arrow_type
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
-        is_base64 = kind is JsonKind.STRING and self.encoding is Encoding.BASE64
-        if self.family is Family.DECIMAL and kind in _SCALARS and not is_base64:
+        is_base64 = json_kind is JsonKind.STRING and self.encoding is Encoding.BASE64
+        if self.family is Family.DECIMAL and json_kind in _SCALARS and not is_base64:
             return parsed_as(self.arrow_type)
-        return _WIRE_TYPES[kind]
+        return _WIRE_TYPES[json_kind]
 
     @property
     def holds_number(self) -> bool:

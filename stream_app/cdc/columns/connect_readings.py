@@ -52,7 +52,7 @@ _TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
 }
 """Semantic types with an encoding, and the families of columns in which they mean something.
 
-The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no time of day.
+The others (Year, Interval, MicroDuration, NanoDuration, …) are not date and no time of day.
 """
 
 _FINE_TIMES = {

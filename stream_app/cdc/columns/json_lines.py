@@ -7,7 +7,7 @@ records are read one by one.
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
 with very many fractional digits become other numbers, or crash it. A bare ``NaN`` or ``Infinity``,
-which is no JSON, passes for a number.
+which is not JSON, passes for a number.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.Dat
     return array.view(target), failed
 
 
-def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools | None:
+def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Bools | None:
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
@@ -279,11 +279,11 @@ def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools 
     """
     if not may_cut(reading) or wire.null_count == len(wire):
         return None
-    if kind is JsonKind.NUMBER:
+    if json_kind is JsonKind.NUMBER:
         unit = _smallest_unit(reading)
         cut: Bools = int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
         cut &= valid_of(wire)
-    elif kind is JsonKind.STRING and reading.family is not Family.DATE:
+    elif json_kind is JsonKind.STRING and reading.family is not Family.DATE:
         cut = _cut_texts(wire, _SHORTEST[reading.family], held_digits(reading))
     else:
         return None

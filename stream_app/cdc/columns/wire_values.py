@@ -17,7 +17,7 @@ from stream_app.cdc.columns.decimal_columns import exact_decimal, plain_text
 
 
 def wire_value(  # noqa: C901 - a line for each kind of column
-    reading: ColumnReading, kind: JsonKind, text: str
+    reading: ColumnReading, json_kind: JsonKind, text: str
 ) -> tuple[JsonKind, object]:
     """Convert one value of a single record for `cast_column`.
 
@@ -34,25 +34,25 @@ def wire_value(  # noqa: C901 - a line for each kind of column
         raise ValueError(reading.refusal)
     family = reading.family
     if family is Family.VARIANT or (
-        family is Family.NESTED and kind not in (JsonKind.BOOLEAN, JsonKind.NUMBER)
+        family is Family.NESTED and json_kind not in (JsonKind.BOOLEAN, JsonKind.NUMBER)
     ):
         return JsonKind.STRING, text
-    if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
+    if json_kind is JsonKind.OBJECT and reading.wire_type(json_kind) is not None:
         return _struct_wire_value(reading, text)
-    if family is Family.STRING or (family, kind) == (Family.FLOAT, JsonKind.STRING):
-        if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return kind, _plain_number(text, reading.scale)
-        return JsonKind.STRING, "0" if kind is JsonKind.NUMBER and text == "-0" else text
+    if family is Family.STRING or (family, json_kind) == (Family.FLOAT, JsonKind.STRING):
+        if json_kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
+            return json_kind, _plain_number(text, reading.scale)
+        return JsonKind.STRING, "0" if json_kind is JsonKind.NUMBER and text == "-0" else text
     if family is Family.DECIMAL:
-        return _decimal_wire_value(reading, kind, text)
-    if reading.wire_type(kind) is None:
-        raise ValueError(f"is a JSON {kind.name.lower()}")
-    if kind is JsonKind.BOOLEAN:
-        return kind, text == "true"
-    if kind is JsonKind.NUMBER:
+        return _decimal_wire_value(reading, json_kind, text)
+    if reading.wire_type(json_kind) is None:
+        raise ValueError(f"is a JSON {json_kind.name.lower()}")
+    if json_kind is JsonKind.BOOLEAN:
+        return json_kind, text == "true"
+    if json_kind is JsonKind.NUMBER:
         # Text is cast to a FLOAT in one step; through Python's float it would be rounded twice.
-        return (JsonKind.STRING, text) if family is Family.FLOAT else (kind, _int64(text))
-    return kind, text
+        return (JsonKind.STRING, text) if family is Family.FLOAT else (json_kind, _int64(text))
+    return json_kind, text
 
 
 def by_kind(
@@ -76,12 +76,12 @@ def by_kind(
 
 
 def _decimal_wire_value(
-    reading: ColumnReading, kind: JsonKind, text: str
+    reading: ColumnReading, json_kind: JsonKind, text: str
 ) -> tuple[JsonKind, object]:
-    if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-        return kind, text
-    if kind not in (JsonKind.NUMBER, JsonKind.STRING):
-        raise ValueError(f"is a JSON {kind.name.lower()}")
+    if json_kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
+        return json_kind, text
+    if json_kind not in (JsonKind.NUMBER, JsonKind.STRING):
+        raise ValueError(f"is a JSON {json_kind.name.lower()}")
     return JsonKind.NUMBER, exact_decimal(text, reading.arrow_type)
 
 

@@ -302,12 +302,12 @@ def _fields_of(record: AvroType) -> Sequence[tuple[str, AvroType]]:
     return record.fields
 
 
-def _argument(of: AvroType) -> int:
+def _argument(avro_type: AvroType) -> int:
     """See `STEP_SIZE`."""
-    match of.kind:
+    match avro_type.kind:
         case "fixed":
-            return of.size
+            return avro_type.size
         case "enum":
-            return len(of.symbols)
+            return len(avro_type.symbols)
         case _:
             return -1

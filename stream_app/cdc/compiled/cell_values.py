@@ -123,10 +123,10 @@ class ImageMark(NamedTuple):
 
 
 @compiled
-def put_null(tables: ImageTables, at: int, kind: int) -> None:
+def put_null(tables: ImageTables, position: int, kind: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
-    put_byte(tables.valid, at, kind)
-    put_number(tables.numbers, at, 0)
+    put_byte(tables.valid, position, kind)
+    put_number(tables.numbers, position, 0)
 
 
 @compiled
@@ -166,13 +166,13 @@ def cell_end(  # noqa: C901 - a branch for each kind
 
 
 @compiled
-def _text(place: int, tables: ImageTables, at: int) -> int:
+def _text(place: int, tables: ImageTables, position: int) -> int:
     if byte_at(place) != QUOTE:
         return DECLINED
     place += 1
     end, escaped = string_end(place)
-    put_number(tables.numbers, at, ~place if escaped else place)
-    put_length(tables.text_lengths, at, end - place - escaped)
+    put_number(tables.numbers, position, ~place if escaped else place)
+    put_length(tables.text_lengths, position, end - place - escaped)
     return end + 1 if end > 0 else DECLINED
 
 
@@ -244,13 +244,13 @@ def copy_texts(places: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
 
 
 @compiled
-def put_character(out: int, at: int, code: int) -> int:
+def put_character(out: int, position: int, code: int) -> int:
     """Write a character in UTF-8; returns the place behind it."""
     size = size_of(code)
     if size == 1:
-        put_byte(out, at, code)
-        return at + 1
-    put_byte(out, at, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
+        put_byte(out, position, code)
+        return position + 1
+    put_byte(out, position, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
     for left in range(size - 2, -1, -1):
-        put_byte(out, at + size - 1 - left, 0x80 | code >> 6 * left & 0x3F)
-    return at + size
+        put_byte(out, position + size - 1 - left, 0x80 | code >> 6 * left & 0x3F)
+    return position + size

@@ -74,9 +74,9 @@ class ImageCells:
             width=self.numbers.shape[1],
         )
 
-    def bits(self, at: int, images: int) -> pa.Buffer | None:
+    def bits(self, position: int, images: int) -> pa.Buffer | None:
         """The mask of a column's valid cells; None: all are valid."""
-        valid = self.valid[at, :images] == VALUE
+        valid = self.valid[position, :images] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
     def nulls(self, images: int) -> list[Int64s]:
@@ -84,47 +84,51 @@ class ImageCells:
         return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
 
     def inner(
-        self, at: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
+        self, position: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """The column of an object or of a list, of its own columns."""
-        valid = self.bits(at, images)
+        valid = self.bits(position, images)
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, images, [valid], children=columns)
         offsets = np.zeros(images + 1, np.int32)
-        np.cumsum(self.numbers[at, :images], out=offsets[1:])
+        np.cumsum(self.numbers[position, :images], out=offsets[1:])
         rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
         buffers = [valid, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target, images, buffers, children=[rows])
 
-    def column(self, at: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
+    def column(self, position: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
         """A column of the first images, whose cells are of this kind: an array of the type."""
         if kind in (TEXT, NUMBER_TEXT):
-            texts = self.texts(at, images)
+            texts = self.texts(position, images)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.bits(at, images), self.numbers[at, :images]
+        bits, numbers = self.bits(position, images), self.numbers[position, :images]
         if kind == TRUTH:
             truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
             return pa.Array.from_buffers(target, images, [bits, truths])
         if kind != WHOLE:
-            return self.decimals(at, images, target, is_wide=kind >= WIDE)
+            return self.decimals(position, images, target, is_wide=kind >= WIDE)
         return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
 
-    def texts(self, at: int, images: int) -> pa.Array:
+    def texts(self, position: int, images: int) -> pa.Array:
         """A column of texts, strings that nothing has checked for UTF-8 here."""
-        valid, lengths = self.valid[at, :images] == VALUE, self.lengths[at, :images]
-        bits = self.bits(at, images)
+        valid, lengths = self.valid[position, :images] == VALUE, self.lengths[position, :images]
+        bits = self.bits(position, images)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.numbers[at, :images], lengths, valid, bits)
+        return _texts(self.numbers[position, :images], lengths, valid, bits)
 
-    def decimals(self, at: int, images: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
+    def decimals(
+        self, position: int, images: int, target: pa.DataType, *, is_wide: bool
+    ) -> pa.Array:
         """A column of the unscaled numbers of decimals, whatever the precision of the type."""
-        numbers = self.numbers[at, :images]
+        numbers = self.numbers[position, :images]
         highs = numbers >> 63
         if is_wide:
-            highs = np.where(self.valid[at, :images] == VALUE, self.highs[at, :images], 0)
+            highs = np.where(
+                self.valid[position, :images] == VALUE, self.highs[position, :images], 0
+            )
         both = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, images, [self.bits(at, images), both])
+        return pa.Array.from_buffers(target, images, [self.bits(position, images), both])
 
 
 def _texts(places: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:

@@ -100,7 +100,7 @@ class ImageLayout:
         names: the names of the columns.
         objects: how the objects in messages are parsed, each a column behind the others.
         lists: the same of the objects in lists, behind these.
-        is_partial: images in messages may lack columns, which is no drift.
+        is_partial: images in messages may lack columns, which is not a drift.
     """
 
     packed: PackedNames
@@ -188,7 +188,7 @@ class ImageLayout:
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
 
-        Two messages, of which the second is no JSON::
+        Two messages, of which the second is not JSON::
 
             heads       {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
             columns     [[1, 2]]
@@ -277,20 +277,20 @@ class ImageLayout:
 
 
 def _kind_of(
-    reading: ColumnReading, kind: JsonKind, *, reads_base64: bool
+    reading: ColumnReading, json_kind: JsonKind, *, reads_base64: bool
 ) -> tuple[int, pa.DataType] | None:
-    wire = reading.wire_type(kind)
-    if reading.family is Family.DECIMAL and kind in (JsonKind.NUMBER, JsonKind.STRING):
+    wire = reading.wire_type(json_kind)
+    if reading.family is Family.DECIMAL and json_kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64
         wide = WIDE if reading.data_type.precision > DIGITS_MAX else 0
         if not pa.types.is_string(wire):
-            of_kind = DECIMAL if kind is JsonKind.NUMBER else DECIMAL_TEXT
+            of_kind = DECIMAL if json_kind is JsonKind.NUMBER else DECIMAL_TEXT
             return of_kind + wide, reading.arrow_type
         if is_base64 and reads_base64 and reading.scale == reading.data_type.scale:
             return BASE64 + wide, reading.arrow_type
     if wire is None:
         return None
-    if pa.types.is_floating(wire) and kind is JsonKind.NUMBER:
+    if pa.types.is_floating(wire) and json_kind is JsonKind.NUMBER:
         return NUMBER_TEXT, wire
     plain = _PLAIN.get(wire)
     return None if plain is None else (plain, wire)

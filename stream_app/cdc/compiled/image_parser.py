@@ -153,7 +153,7 @@ class InnerTables(NamedTuple):
             lists.
         list_rows: int64 [2, m]; the rows in each list's tables, of the messages before and with the
             message that is being parsed.
-        partial: a bit for each; 1: missing columns of its images are no drift.
+        partial: a bit for each; 1: missing columns of its images are not drift.
         searches: how many searches for names a message may ask for, beside one for each byte.
     """
 
@@ -314,9 +314,9 @@ def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, i
 
 
 @compiled
-def _tables_at(address: int, at: int) -> ImageTables:
+def _tables_at(address: int, position: int) -> ImageTables:
     """The image tables of one object or list."""
-    address += _TABLES_SIZE * at
+    address += _TABLES_SIZE * position
     return ImageTables(
         number_at(address),
         number_at(address + 8),

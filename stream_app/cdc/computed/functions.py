@@ -165,7 +165,7 @@ def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
 
 def _no_time(precision: int | None) -> str:
     if precision is None:
-        return "is no date or time of the years 0000 to 9999"
+        return "is not a date or time of the years 0000 to 9999"
     units = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}[precision]
     return f"is, as {units} since 1970, no time of the years 0000 to 9999"
 
@@ -220,7 +220,7 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
             return constant
     except ValueError:
         pass
-    raise DefinitionError(f"{value!r} is no value of the type {data_type}")
+    raise DefinitionError(f"{value!r} is not a value of the type {data_type}")
 
 
 def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:

@@ -180,7 +180,7 @@ class MadeColumns:
             return STRING
         if reference not in types:
             near = did_you_mean(reference, types)
-            raise DefinitionError(f"takes {reference!r}, which is no column{near}")
+            raise DefinitionError(f"takes {reference!r}, which is not a column{near}")
         return types[reference]
 
 
@@ -223,15 +223,15 @@ def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
     return f"'{definition.name}={definition.call}' {most}"
 
 
-def key_problems(made: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:
+def key_problems(made_columns: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:
     """Problems of a primary key with made columns, whose rows could not be found again."""
     for name in primary_keys:
-        if name in made.names and not made.is_stable(name):
+        if name in made_columns.names and not made_columns.is_stable(name):
             yield (
                 f"primary-keys names {name!r}, whose value differs from one change of a row to "
                 "the next: an update would not find its row"
             )
-    if not made.origins_of(primary_keys):
+    if not made_columns.origins_of(primary_keys):
         yield "primary-keys must have a column of the source, or one that is computed from one"
 
 

@@ -157,39 +157,43 @@ def _shown(value: pa.Scalar) -> str:
     return f'"{text}"' if pa.types.is_string(value.type) else text
 
 
-def _zero(kind: pa.DataType) -> pa.Scalar:
+def _zero(data_type: pa.DataType) -> pa.Scalar:
     """The zero of a type, for an old row's image that lacks a value of a NOT NULL column."""
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return pa.scalar(b"").cast(kind)
-    if pa.types.is_temporal(kind):
-        return pa.array([0], pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)[0]
-    return pa.scalar(0).cast(kind)
+    if pa.types.is_string(data_type) or pa.types.is_binary(data_type):
+        return pa.scalar(b"").cast(data_type)
+    if pa.types.is_temporal(data_type):
+        return pa.array([0], pa.int32() if data_type.bit_width == 32 else pa.int64()).view(
+            data_type
+        )[0]
+    return pa.scalar(0).cast(data_type)
 
 
-def source_setup(setup: FormatSetup, made: MadeColumns) -> FormatSetup:
+def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
     """The setup of the format that reads the columns of the source alone.
 
     Its key has the columns from which the table's key is made: they must be there in every image
     that finds a row.
     """
-    names = [name for name in setup.columns.names if name not in made.names]
+    names = [name for name in setup.columns.names if name not in made_columns.names]
     traits = replace(
         setup.traits,
-        sequence_fields=made.origins_of(setup.traits.sequence_fields),
+        sequence_fields=made_columns.origins_of(setup.traits.sequence_fields),
         # What is computed from a value needs the value.
-        restored=setup.traits.restored.difference(made.names, made.origins_of(made.names)),
+        restored=setup.traits.restored.difference(
+            made_columns.names, made_columns.origins_of(made_columns.names)
+        ),
     )
     return replace(
         setup,
         columns=setup.columns.project(names),
         arrow_schema=pa.schema([setup.arrow_schema.field(name) for name in names]),
-        primary_keys=made.origins_of(setup.primary_keys),
+        primary_keys=made_columns.origins_of(setup.primary_keys),
         traits=traits,
     )
 
 
 def made_columns_step(
-    made: MadeColumns,
+    made_columns: MadeColumns,
     whole: FormatSetup,
     facts: SourceFacts,
     arrow_type_of: ArrowTypeOf,
@@ -206,20 +210,20 @@ def made_columns_step(
     return MadeColumnsStep(
         schema=change_schema(whole.arrow_schema),
         primary_keys=whole.primary_keys,
-        computed=tuple(_computed(made, whole.columns, arrow_type_of)),
-        metadata=dict(made.metadata),
-        of_writer=tuple(made.of_writer),
+        computed=tuple(_computed(made_columns, whole.columns, arrow_type_of)),
+        metadata=dict(made_columns.metadata),
+        of_writer=tuple(made_columns.of_writer),
         facts=facts,
         now_ms=now_ms,
     )
 
 
 def _computed(
-    made: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
+    made_columns: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
     computed = []
-    for definition in made.computed:
-        reference = made.reference(definition)
+    for definition in made_columns.computed:
+        reference = made_columns.reference(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
         function = applied_function(definition, argument, arrow_type_of)
         computed.append(ComputedColumn(definition.name, definition.call, reference, function))

@@ -48,7 +48,7 @@ class Instants:
         seconds: int64 [n], since 1970 in UTC; 0 where there is none.
         nanos: int64 [n], of the second.
         valid: bool [n].
-        failed: bool [n]; where a value is no instant.
+        failed: bool [n]; where a value is not an instant.
     """
 
     seconds: Int64s

@@ -140,7 +140,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
     known = rules.source_key if rules.source_key is not None else fields
     whose = "the message's key" if rules.source_key is None else "source-key"
     if known is None:
-        key = f"{whose} is no JSON object that names its columns"
+        key = f"{whose} is not a JSON object that names its columns"
     elif not known:
         key = "the message has no key"
     else:
@@ -229,11 +229,11 @@ class KeyCheck:
 
 
 def _stop(
-    messages: pa.RecordBatch, at: int, rules: KeyRules, question: KeyQuestion, fields: Fields
+    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: Fields
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
-        where=message_place(messages, at),
+        where=message_place(messages, row),
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
         f"records to quarantine and continues",
     )

@@ -31,7 +31,7 @@ from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_documents import quick_document
 
 Fields = frozenset[str] | None
-"""Names of the fields of a key; None: it is no JSON object."""
+"""Names of the fields of a key; None: it is not a JSON object."""
 
 NO_KEY: frozenset[str] = frozenset()
 """The fields of a key that is null."""

@@ -195,7 +195,7 @@ def parse_options(
     placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
     if not is_placeholder(placeholder):
         raise UsageError(
-            f"{PLACEHOLDER_VALUE} = {placeholder!r} is no placeholder",
+            f"{PLACEHOLDER_VALUE} = {placeholder!r} is not a placeholder",
             where=f"source.{SECTION}",
             fix="take the connector's value, at least one character; behind `hex:` an even number "
             "of hexadecimal digits",

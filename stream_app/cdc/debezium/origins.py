@@ -167,13 +167,13 @@ class _Search:
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
             self._read(value, at)
 
-    def _read(self, value: bytes, at: int) -> None:
+    def _read(self, value: bytes, row: int) -> None:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
-            self._unreadable[at] = str(error)
+            self._unreadable[row] = str(error)
         else:
-            self._codes[at] = NO_TABLE if origin is None else self._code(origin)
+            self._codes[row] = NO_TABLE if origin is None else self._code(origin)
 
     def _code(self, origin: Origin) -> int:
         return self._tables.setdefault(origin, len(self._tables))

@@ -183,9 +183,9 @@ def restored_images(
     return replace(images, columns=columns, suspects=suspects, unchanged=left_out)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text(data_type: pa.DataType) -> bool:
     """Whether values are still text or bytes; a compiled decoder already has decimals."""
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+    return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
 
 
 def is_placeholder(value: str) -> bool:

@@ -54,7 +54,7 @@ class DocumentImages:
 
 
 ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
-"""The images of a message; None: it is no change of rows. Objects alone are images."""
+"""The images of a message; None: it is not a change of rows. Objects alone are images."""
 
 
 @dataclass(frozen=True, slots=True)

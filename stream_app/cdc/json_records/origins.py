@@ -85,7 +85,7 @@ def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
 def _field(document: Any, wanted: pa.Field) -> pa.Array:
     """A field of one message as an array of one value."""
     if not isinstance(document, dict):
-        raise UnreadableRecordError("has a JSON value that is no object")
+        raise UnreadableRecordError("has a JSON value that is not an object")
     value = document.get(wanted.name)
     if pa.types.is_struct(wanted.type) and isinstance(value, dict):
         inner = [_field(value, child) for child in wanted.type]

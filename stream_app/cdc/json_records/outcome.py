@@ -265,10 +265,10 @@ class BatchOutcome:
             position = int(index[record])
             self.tables[name] = min(position, self.tables.get(name, position))
 
-    def _stopped(self, at: int, reason: str) -> WrongSourceError:
+    def _stopped(self, row: int, reason: str) -> WrongSourceError:
         return WrongSourceError(
             f"the record's columns are not the table's: {reason}",
-            where=message_place(self.messages, at),
+            where=message_place(self.messages, row),
             fix="give the table the columns of the source, and start the job again; or choose "
             f"warn, ignore or quarantine for source.{self.section}.unknown-columns and "
             "missing-columns",

@@ -122,8 +122,8 @@ def _commonest(
     return kinds.most_common(1)[0][0] if kinds else reading.usual_kind()
 
 
-def _allowed(reading: ColumnReading, kind: JsonKind) -> frozenset[type]:
-    types = {type_ for type_, its_kind in _KINDS.items() if its_kind is kind}
-    if kind is JsonKind.NUMBER and pa.types.is_integer(reading.wire_type(kind)):
+def _allowed(reading: ColumnReading, json_kind: JsonKind) -> frozenset[type]:
+    types = {type_ for type_, its_kind in _KINDS.items() if its_kind is json_kind}
+    if json_kind is JsonKind.NUMBER and pa.types.is_integer(reading.wire_type(json_kind)):
         types.discard(float)
     return frozenset({*types, type(None)})

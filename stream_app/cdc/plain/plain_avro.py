@@ -31,7 +31,7 @@ class _AvroRows:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
-        name: the only column, where the schema is no record.
+        name: the only column, where the schema is not a record.
     """
 
     text: str

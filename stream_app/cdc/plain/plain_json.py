@@ -153,7 +153,7 @@ def _key_image(key: bytes, columns: frozenset[str]) -> Image:
     except UnreadableRecordError as problem:
         raise UnreadableRecordError(f"has a key that {problem}") from None
     if not isinstance(document, dict):
-        raise UnreadableRecordError("has a key that is no JSON object")
+        raise UnreadableRecordError("has a key that is not a JSON object")
     return image_of(document, "key", columns) or {}
 
 

@@ -46,7 +46,7 @@ class _JsonRows:
     """Implements `row_schema.DescribedRows`.
 
     Attributes:
-        name: the only column of a value that is no object.
+        name: the only column of a value that is not an object.
     """
 
     fields: Mapping[str, ConnectField]

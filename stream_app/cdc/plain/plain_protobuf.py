@@ -94,8 +94,8 @@ class _Protobuf:
 
 
 @lru_cache(maxsize=256)
-def _fields(of: Any) -> tuple[ProtobufField, ...]:
-    return tuple(fields_of(of.DESCRIPTOR))
+def _fields(message: Any) -> tuple[ProtobufField, ...]:
+    return tuple(fields_of(message.DESCRIPTOR))
 
 
 def _path(indexes: Int64s) -> list[int]:

@@ -24,7 +24,7 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
         number: of the schema, for the reason.
 
     Raises:
-        UnreadableRecordError: it is no message of the class.
+        UnreadableRecordError: it is not a message of the class.
     """
     from google.protobuf import json_format  # noqa: PLC0415
 
@@ -82,10 +82,10 @@ def _put_defaults(message: Any) -> None:
             setattr(message, of.name, of.default_value)
 
 
-def _plain(one: ProtobufField, message: Any, shown: Any) -> Any:
+def _plain(field: ProtobufField, message: Any, shown: Any) -> Any:
     """A value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
-    if one.kind is FieldKind.TIMESTAMP:
-        value = getattr(message, one.name)
+    if field.kind is FieldKind.TIMESTAMP:
+        value = getattr(message, field.name)
         return value.seconds * _NANOS + value.nanos
-    is_whole = (one.inner or one).kind.avro == "long"
+    is_whole = (field.inner or field).kind.avro == "long"
     return int(shown) if is_whole and isinstance(shown, str) else shown

@@ -145,8 +145,8 @@ class ImageRows:
         rows: m rows of `RowRules.schema`, or `with_unchanged` of such.
         record: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
-        tables: name of a source table → its first record that is no suspect.
-        cut: name of a column → bool [n]; records that are no suspects, of which it cuts digits.
+        tables: name of a source table → its first record that is not a suspect.
+        cut: name of a column → bool [n]; records that are not suspects, of which it cuts digits.
     """
 
     rows: pa.RecordBatch
@@ -206,7 +206,7 @@ class _Planned(NamedTuple):
 
 def _cast(
     reading: ColumnReading,
-    kind: JsonKind,
+    json_kind: JsonKind,
     wire: pa.Array,
     planned: _Planned,
     suspects: Bools,
@@ -216,7 +216,7 @@ def _cast(
     plan, unchanged = planned
     if rules.before_has_key_only:
         wire = forget_invented(reading, wire, plan)
-    column, failed = cast_column(reading, kind, wire)
+    column, failed = cast_column(reading, json_kind, wire)
     if failed is not None:
         suspects[plan.record[failed]] = True
     if rules.before_has_key_only:

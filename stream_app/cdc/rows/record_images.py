@@ -169,11 +169,11 @@ def _column(
 
 
 def _cut_rows(
-    reading: ColumnReading, kind: JsonKind, wires: Sequence[object], rules: RowRules
+    reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object], rules: RowRules
 ) -> list[int]:
     if rules.cut is DriftReaction.IGNORE or not may_cut(reading):
         return []
-    cut = cut_digits(reading, kind, pa.array(wires, reading.wire_type(kind)))
+    cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
     return [] if cut is None else [int(row) for row in np.flatnonzero(cut)]
 
 
@@ -204,7 +204,7 @@ def _problems(
 
 
 def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> bool:
-    """Whether an image has a null that is part of a key; a missing value is no key."""
+    """Whether an image has a null that is part of a key; a missing value is not a key."""
     image = record.after if plan.is_after[row] else record.before
     return reading.is_nullable_key and reading.name in (image or {})
 
@@ -224,26 +224,26 @@ def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
 
 
-def _why(reading: ColumnReading, kind: JsonKind, wire: Any, rules: RowRules) -> str:
+def _why(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
         case Family.DATE | Family.TIME | Family.TIMESTAMP if (
-            kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO
+            json_kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO
         ):
             return f"is a number ({read_as}; {hint})"
-        case Family.TIME if kind is JsonKind.NUMBER:
-            return f"is no time of day ({read_as}; {hint})"
-        case Family.DATE | Family.TIMESTAMP if kind is JsonKind.NUMBER:
+        case Family.TIME if json_kind is JsonKind.NUMBER:
+            return f"is not a time of day ({read_as}; {hint})"
+        case Family.DATE | Family.TIMESTAMP if json_kind is JsonKind.NUMBER:
             return f"is outside what the column can hold ({read_as}; {hint})"
         case Family.DATE | Family.TIME | Family.TIMESTAMP:
             return "is not an ISO 8601 value that the column can hold"
-        case Family.INTEGER if kind is JsonKind.NUMBER:
+        case Family.INTEGER if json_kind is JsonKind.NUMBER:
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
         case Family.DECIMAL if isinstance(wire, dict) or (
-            kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
+            json_kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
         ):
             return _why_no_decimal(reading, wire, rules)
         case _:

@@ -193,13 +193,13 @@ def _differ(old: pa.Array, new: pa.Array) -> Bools:
     return different
 
 
-def _zero(kind: pa.DataType) -> object:
-    if pa.types.is_string(kind):
+def _zero(data_type: pa.DataType) -> object:
+    if pa.types.is_string(data_type):
         return ""
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(data_type):
         return b""
-    if pa.types.is_struct(kind):
-        return {field.name: None if field.nullable else _zero(field.type) for field in kind}
-    if pa.types.is_nested(kind):
+    if pa.types.is_struct(data_type):
+        return {field.name: None if field.nullable else _zero(field.type) for field in data_type}
+    if pa.types.is_nested(data_type):
         return []
-    return False if pa.types.is_boolean(kind) else 0
+    return False if pa.types.is_boolean(data_type) else 0

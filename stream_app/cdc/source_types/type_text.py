@@ -27,7 +27,7 @@ class TypeText:
 
 
 def parse_type_text(text: str) -> TypeText:
-    """Take a type apart; the labels of an ENUM or SET are no numbers."""
+    """Take a type apart; the labels of an ENUM or SET are not numbers."""
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
         return TypeText(_words(text))

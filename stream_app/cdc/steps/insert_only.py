@@ -30,7 +30,7 @@ class InsertOnly:
     """Implements `pipeline.Step`.
 
     Attributes:
-        quarantines: whether a record that is no insert becomes a bad one; else it stops the job.
+        quarantines: whether records that are not inserts become bad ones; else one stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 
@@ -70,14 +70,14 @@ class InsertOnly:
         return left.quarantining(messages, reasons)
 
 
-def _reason(kind: RowKind) -> str:
-    return f"is {_OPS[kind]}, and the table has no primary key by which to find the row"
+def _reason(row_kind: RowKind) -> str:
+    return f"is {_OPS[row_kind]}, and the table has no primary key by which to find the row"
 
 
-def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> WrongSourceError:
+def _no_insert(messages: pa.RecordBatch, row: int, row_kind: RowKind) -> WrongSourceError:
     return WrongSourceError(
-        f"the record {_reason(kind)}",
-        where=message_place(messages, at),
+        f"the record {_reason(row_kind)}",
+        where=message_place(messages, row),
         fix="give the table a key (primary-keys, for a new table); or quarantine such records "
         'with stream.non-insert-records = "quarantine"',
     )

@@ -18,7 +18,7 @@ def check_avro(root: AvroType, body: bytes) -> None:
     """Check indexes and numbers; the value's end and its texts are left to fastavro.
 
     Raises:
-        ValueError: the bytes are no value of the type.
+        ValueError: the bytes are not a value of the type.
     """
     try:
         _value(root, body, 0)
@@ -26,66 +26,66 @@ def check_avro(root: AvroType, body: bytes) -> None:
         raise ValueError("it ends too early") from None
 
 
-def _value(of: AvroType, body: bytes, at: int) -> int:
+def _value(avro_type: AvroType, body: bytes, position: int) -> int:
     """The place behind a value; recurses into each level of the schema."""
-    match of.kind:
+    match avro_type.kind:
         case "int" | "long":
-            return _long(body, at)[1]
+            return _long(body, position)[1]
         case "bytes" | "string":
-            return _text(body, at)
+            return _text(body, position)
         case "record":
-            for _, declared in of.fields:
-                at = _value(declared, body, at)
-            return at
+            for _, declared in avro_type.fields:
+                position = _value(declared, body, position)
+            return position
         case "union":
-            index, at = _index(body, at, len(of.branches))
-            return _value(of.branches[index], body, at)
+            index, position = _index(body, position, len(avro_type.branches))
+            return _value(avro_type.branches[index], body, position)
         case "enum":
-            return _index(body, at, len(of.attributes["symbols"]))[1]
+            return _index(body, position, len(avro_type.attributes["symbols"]))[1]
         case "array" | "map":
-            return _blocks(of, body, at)
+            return _blocks(avro_type, body, position)
         case "fixed":
-            return at + of.size
+            return position + avro_type.size
         case kind:
-            return at + _FIXED_SIZES[kind]
+            return position + _FIXED_SIZES[kind]
 
 
-def _blocks(of: AvroType, body: bytes, at: int) -> int:
-    assert of.items is not None
+def _blocks(avro_type: AvroType, body: bytes, position: int) -> int:
+    assert avro_type.items is not None
     while True:
-        count, at = _long(body, at)
+        count, position = _long(body, position)
         if count == 0:
-            return at
+            return position
         if count < 0:  # the size of the block in bytes comes next
-            _, at = _long(body, at)
+            _, position = _long(body, position)
         for _ in range(abs(count)):  # all items have bytes
-            if of.kind == "map":
-                at = _text(body, at)
-            at = _value(of.items, body, at)
-            if at > len(body):
+            if avro_type.kind == "map":
+                position = _text(body, position)
+            position = _value(avro_type.items, body, position)
+            if position > len(body):
                 raise IndexError("the bytes end within a block")
 
 
-def _text(body: bytes, at: int) -> int:
-    length, at = _long(body, at)
+def _text(body: bytes, position: int) -> int:
+    length, position = _long(body, position)
     if length < 0:
         raise ValueError(f"a length is {length}")
-    return at + length
+    return position + length
 
 
-def _index(body: bytes, at: int, count: int) -> tuple[int, int]:
-    index, at = _long(body, at)
+def _index(body: bytes, position: int, count: int) -> tuple[int, int]:
+    index, position = _long(body, position)
     if not 0 <= index < count:
         raise ValueError(f"{index} is the index of none of {count} branches or symbols")
-    return index, at
+    return index, position
 
 
-def _long(body: bytes, at: int) -> tuple[int, int]:
+def _long(body: bytes, position: int) -> tuple[int, int]:
     """A number of variable length, zigzag, and the place behind it."""
     number = shift = 0
     while True:
-        byte = body[at]
-        at += 1
+        byte = body[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
@@ -94,4 +94,4 @@ def _long(body: bytes, at: int) -> tuple[int, int]:
             raise ValueError(f"a number has more than {_VARINT_BYTES_MAX} bytes")
     if number >> 64:
         raise ValueError("a number has more than 64 bits")
-    return (number >> 1) ^ -(number & 1), at
+    return (number >> 1) ^ -(number & 1), position

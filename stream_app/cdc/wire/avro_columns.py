@@ -26,7 +26,7 @@ _TEXTS = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
 
 
 class AvroLeaf(Protocol):
-    """The values of one type that is no record, in m messages."""
+    """The values of one type that is not a record, in m messages."""
 
     @property
     def of(self) -> AvroType:
@@ -144,17 +144,17 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireC
     return WireColumn(reading, kind, wire, odd)
 
 
-def reads_leaf(reading: ColumnReading, of: AvroType) -> bool:
+def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:
     """Whether values of this type are read in columns."""
-    return of.kind == "null" or _conversion(reading, of.kind) is not None
+    return avro_type.kind == "null" or _conversion(reading, avro_type.kind) is not None
 
 
 AsWire = Callable[[AvroLeaf], pa.Array]
 _AvroConversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
-def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
-    wire: Any = reading.wire_type(kind)
+def _null_type(reading: ColumnReading, json_kind: JsonKind) -> pa.DataType:
+    wire: Any = reading.wire_type(json_kind)
     return wire
 
 
@@ -224,10 +224,10 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     return None
 
 
-def _numbers(kind: pa.DataType) -> AsWire:
+def _numbers(data_type: pa.DataType) -> AsWire:
     def as_wire(leaf: AvroLeaf) -> pa.Array:
         numbers = leaf.numbers()
-        return numbers if numbers.type == kind else numbers.cast(kind, safe=False)
+        return numbers if numbers.type == data_type else numbers.cast(data_type, safe=False)
 
     return as_wire
 

@@ -99,7 +99,7 @@ def parse_schema(text: str) -> AvroType:
     """The type of a schema.
 
     Raises:
-        UnreadableRecordError: it is no schema of Avro, or one by which a few bytes could hold a
+        UnreadableRecordError: it is not a schema of Avro, or one by which a few bytes could hold a
             value without bounds.
     """
     root = _type_or_problem(text)
@@ -130,7 +130,7 @@ def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
 
     Raises:
         UnreadableRecordError: messages of the schema cannot be read within bounds.
-        ValueError, TypeError, KeyError, AttributeError: it is no schema.
+        ValueError, TypeError, KeyError, AttributeError: it is not a schema.
     """
     types[0] += 1
     if types[0] > _TYPES_MAX:
@@ -186,7 +186,7 @@ def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType
 
 def _text(name: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{name!r} is no name")
+        raise TypeError(f"{name!r} is not a name")
     name.encode()  # half a surrogate is a ValueError
     return name
 

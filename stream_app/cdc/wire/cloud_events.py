@@ -122,7 +122,7 @@ def _unwrapped(
 def _event(value: bytes) -> dict[str, Any]:
     event = load_document(value)
     if not isinstance(event, dict) or _VERSION not in event:
-        raise UnreadableRecordError("has no specversion, so it is no CloudEvent")
+        raise UnreadableRecordError("has no specversion, so it is not a CloudEvent")
     check_once(event, _NAMES)
     if event.get("data") is None:
         what = "has its data in base64" if "data_base64" in event else "has no data"

@@ -76,37 +76,39 @@ def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
     return bad.set_column(at, bad.schema.field(at), reasons)
 
 
-def with_any_heads(of: FormatDeclaration, registries: Registries) -> FormatDeclaration:
+def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> FormatDeclaration:
     """The same format of a registry, which reads other heads where its options say so."""
-    rewrite_of = partial(rewriting, of.name, of.section, registries)
+    rewrite_of = partial(rewriting, declaration.name, declaration.section, registries)
     return replace(
-        of,
-        make=partial(_made, of, rewrite_of),
-        survey=partial(_survey, of, rewrite_of),
-        facts=partial(_facts, of, rewrite_of),
+        declaration,
+        make=partial(_made, declaration, rewrite_of),
+        survey=partial(_survey, declaration, rewrite_of),
+        facts=partial(_facts, declaration, rewrite_of),
     )
 
 
-def _made(of: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup) -> MessageFormat:
-    made, rewrite = of.make(setup), rewrite_of(setup.options)
+def _made(
+    declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
+) -> MessageFormat:
+    made, rewrite = declaration.make(setup), rewrite_of(setup.options)
     return made if rewrite is None else _Rewriting(made, rewrite)
 
 
 def _survey(
-    of: FormatDeclaration,
+    declaration: FormatDeclaration,
     rewrite_of: _RewriteOf,
     setup: FormatSetup,
     messages: Mapping[str, pa.RecordBatch],
 ) -> SourceSurvey:
     if (rewrite := rewrite_of(setup.options)) is not None:
         messages = {topic: rewritten(batch, rewrite) for topic, batch in messages.items()}
-    return of.survey(setup, messages)
+    return declaration.survey(setup, messages)
 
 
 def _facts(
-    of: FormatDeclaration, rewrite_of: _RewriteOf, options: Mapping[str, str]
+    declaration: FormatDeclaration, rewrite_of: _RewriteOf, options: Mapping[str, str]
 ) -> SourceFacts:
-    facts, rewrite = of.facts(options), rewrite_of(options)
+    facts, rewrite = declaration.facts(options), rewrite_of(options)
     if rewrite is None:
         return facts
     source = _RewritingSource(facts, rewrite)

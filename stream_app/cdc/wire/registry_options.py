@@ -71,7 +71,7 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
         name, section: of the format.
 
     Raises:
-        UsageError: one is no address.
+        UsageError: one is not an address.
     """
     problems = filter(None, (registries.url_problem(url) for url in _urls(options)))
     if said := "; ".join(problems):

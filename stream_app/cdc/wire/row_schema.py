@@ -29,7 +29,7 @@ class DescribedRows(Protocol):
         """The JSON object that Kafka Connect would write of one message.
 
         Raises:
-            UnreadableRecordError: it is no value of the schema.
+            UnreadableRecordError: it is not a value of the schema.
         """
         ...
 
@@ -69,7 +69,7 @@ class SchemaLanguage(Protocol[Described_co]):
             name: makes a column of a schema that is a single value; empty: it is refused.
 
         Raises:
-            UnreadableRecordError: messages of the schema are no rows.
+            UnreadableRecordError: messages of the schema are not rows.
             SourceError: no registry answers.
         """
         ...

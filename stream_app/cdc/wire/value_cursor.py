@@ -85,44 +85,44 @@ class ValueCursor:
         is_broken: Bools = self.at != self._ends
         return is_broken
 
-    def read(self, of: AvroType, rows: Int64s) -> AvroValues:
+    def read(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         """Read a value in each of these messages."""
-        match of.kind:
+        match avro_type.kind:
             case "null":
-                return AvroValues(of, rows)
+                return AvroValues(avro_type, rows)
             case "record":
-                fields = {name: self.read(declared, rows) for name, declared in of.fields}
-                return AvroValues(of, rows, fields=fields)
+                fields = {name: self.read(declared, rows) for name, declared in avro_type.fields}
+                return AvroValues(avro_type, rows, fields=fields)
             case "union":
-                return self._union(of, rows)
+                return self._union(avro_type, rows)
             case "array" | "map":
-                self._skip_blocks(of, rows)
+                self._skip_blocks(avro_type, rows)
                 return AvroValues(None, rows)
             case _:
-                return self._scalar(of, rows)
+                return self._scalar(avro_type, rows)
 
-    def _scalar(self, of: AvroType, rows: Int64s) -> AvroValues:
-        match of.kind:
+    def _scalar(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
+        match avro_type.kind:
             case "boolean":
-                return AvroValues(of, rows, self._fixed(rows, 1)[:, 0] != 0)
+                return AvroValues(avro_type, rows, self._fixed(rows, 1)[:, 0] != 0)
             case "int" | "long" | "enum":
-                return AvroValues(of, rows, self._longs(rows))
+                return AvroValues(avro_type, rows, self._longs(rows))
             case "float" | "double":
-                size, kind = (4, "<f4") if of.kind == "float" else (8, "<f8")
+                size, kind = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
                 raw = np.ascontiguousarray(self._fixed(rows, size))
-                return AvroValues(of, rows, raw.view(kind)[:, 0])
+                return AvroValues(avro_type, rows, raw.view(kind)[:, 0])
             case "bytes" | "string":
                 lengths = self._longs(rows)
-                return self._bytes(of, rows, lengths)
+                return self._bytes(avro_type, rows, lengths)
             case _:
-                return self._bytes(of, rows, np.full(len(rows), of.size, np.int64))
+                return self._bytes(avro_type, rows, np.full(len(rows), avro_type.size, np.int64))
 
-    def _union(self, of: AvroType, rows: Int64s) -> AvroValues:
+    def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         chosen = self._longs(rows)
-        known = (chosen >= 0) & (chosen < len(of.branches))
+        known = (chosen >= 0) & (chosen < len(avro_type.branches))
         self._lose(rows[~known])
         values = []
-        for number, branch in enumerate(of.branches):
+        for number, branch in enumerate(avro_type.branches):
             some = rows[chosen == number]
             if branch.kind != "null" and len(some):
                 values.append(self.read(branch, some))
@@ -131,13 +131,13 @@ class ValueCursor:
         lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
         return AvroValues(None, np.sort(lost))
 
-    def _bytes(self, of: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
+    def _bytes(self, avro_type: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
         starts = self.at[rows]
         self.at[rows] = np.minimum(starts + lengths, self._limit)
         self._lose(rows[is_wrong])
-        return AvroValues(of, rows, starts=starts, lengths=lengths)
+        return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
     def _fixed(self, rows: Int64s, size: int) -> Bytes:
         """The next bytes of each message: uint8 [m, size]."""
@@ -171,9 +171,9 @@ class ValueCursor:
         self._lose(rows[more])  # more than 64 bits
         return numbers
 
-    def _skip_blocks(self, of: AvroType, rows: Int64s) -> None:
+    def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
         """An array or a map: blocks of items, of which the last is empty."""
-        assert of.items is not None
+        assert avro_type.items is not None
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
             if not len(rows):
                 return
@@ -191,9 +191,9 @@ class ValueCursor:
                 if self._steps > _STEPS_MAX:
                     self._lose(rows)
                     return
-                if of.kind == "map":
-                    self._bytes(of, items, self._longs(items))
-                self.read(of.items, items)
+                if avro_type.kind == "map":
+                    self._bytes(avro_type, items, self._longs(items))
+                self.read(avro_type.items, items)
                 left = left - 1
                 items = items[left > 0]
                 left = left[left > 0]

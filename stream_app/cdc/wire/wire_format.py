@@ -89,7 +89,7 @@ def json_of(message: bytes, schema: str) -> bytes:
     """The JSON of a message.
 
     Raises:
-        UnreadableRecordError: it is no value of its schema.
+        UnreadableRecordError: it is not a value of its schema.
     """
     body = io.BytesIO(message[HEAD.size :])
     number = HEAD.unpack_from(message)[1]

@@ -52,7 +52,7 @@ _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
 _SECRET_LENGTH_MIN = 4
-"""Shorter ones are no keys of a store, and would turn its words into stars."""
+"""Shorter ones are not keys of a store, and would turn its words into stars."""
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 """Retries with pauses that double, for half a minute; after that Spark tries the task again."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
@@ -356,7 +356,7 @@ def _bucket_and_key(path: str) -> tuple[str, str]:
     match = re.fullmatch(r"s3[an]?://([^/]+)/?(.*?)/*", path)
     if match is None:
         raise UsageError(
-            f"{path!r} is no object of S3", fix="write s3://BUCKET/PATH, as the table's is"
+            f"{path!r} is not an object of S3", fix="write s3://BUCKET/PATH, as the table's is"
         )
     return match[1], match[2]
 

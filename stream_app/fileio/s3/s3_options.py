@@ -285,7 +285,7 @@ def _endpoint(text: str, *, has_tls: bool) -> str:
             fix="write https://HOST:PORT, and give s3.access-key and s3.secret-key",
         )
     if not is_url:
-        raise UsageError(f"s3.endpoint = {text!r} is no URL", fix="write https://HOST:PORT")
+        raise UsageError(f"s3.endpoint = {text!r} is not a URL", fix="write https://HOST:PORT")
     return url
 
 
@@ -311,7 +311,7 @@ def _certificates(path: str) -> bytes:
 def _attempts(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
         raise UsageError(
-            f"{text!r} is no number of attempts",
+            f"{text!r} is not a number of attempts",
             where="AWS_MAX_ATTEMPTS",
             fix="set it to 1 (no request is sent again) or more, or unset it",
         )

@@ -39,7 +39,7 @@ class FileStats:
             low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
             if low is not None:  # else the column has nulls, which precede its values
                 key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
-        # A column that the file lacks is no key: a null here may have a value elsewhere.
+        # A column that the file lacks is not a key: a null here may have a value elsewhere.
         by_name = dict(zip(names, key_stats, strict=True))
         return self._by_name(file, schema, by_name, missing_is_null=False)
 

@@ -60,7 +60,7 @@ class LookupCopy:
         index = np.load(folder / _INDEX, mmap_mode="r")
         expected = batches.num_record_batches + 1, row_count, row_count
         if (len(starts), int(starts[-1]), len(index)) != expected or batches.schema != schema:
-            raise ValueError(f"{folder} is no copy of {row_count} rows")
+            raise ValueError(f"{folder} is not a copy of {row_count} rows")
         return cls(batches, starts, index)
 
     def rows_of(

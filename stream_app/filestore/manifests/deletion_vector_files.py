@@ -111,7 +111,7 @@ class DeletionVectorFiles:
 
         Args:
             in_one_file: however large it gets. A bucket has only one file, unless all rows of
-                the partition are in a bucket that is no bucket (``bucket = -1``).
+                the partition are in a bucket that is not a bucket (``bucket = -1``).
         """
         target_size = None if in_one_file else self.target_size
         entries = []

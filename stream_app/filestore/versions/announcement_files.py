@@ -53,7 +53,7 @@ class ExpiryAnnouncement:
         """Decode the announcement in a file.
 
         Raises:
-            CorruptFileError: it is no announcement.
+            CorruptFileError: it is not an announcement.
         """
         json = JsonObject.decode(data, what="tag/expiring")
         return cls(
@@ -129,7 +129,7 @@ class Announcements(Generic[Announced]):
             listed: the folder's names, if the caller has just listed it.
 
         Raises:
-            CorruptFileError: a file is no announcement, so the announced versions are unknown.
+            CorruptFileError: a file is not an announcement, so the announced versions are unknown.
         """
         names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
         announced = {}

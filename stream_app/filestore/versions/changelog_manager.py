@@ -38,7 +38,7 @@ class ChangelogManager:
 
         Raises:
             FileNotFoundError: there is none of this number.
-            CorruptFileError: it is no snapshot.
+            CorruptFileError: it is not a snapshot.
         """
         path = self._path(snapshot_id)
         data = self.file_io.read_bytes(path)

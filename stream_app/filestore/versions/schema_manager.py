@@ -38,7 +38,7 @@ class SchemaManager:
 
         Raises:
             FileNotFoundError: it is not there.
-            CorruptFileError: it is no schema.
+            CorruptFileError: it is not a schema.
         """
         path = self.path(schema_id)
         data = self.file_io.read_bytes(path)

@@ -83,7 +83,7 @@ class SnapshotManager:
 
         Raises:
             FileNotFoundError: it does not exist (yet, or any more).
-            CorruptFileError: it is no snapshot.
+            CorruptFileError: it is not a snapshot.
         """
         path = self._path(snapshot_id)
         data = self.file_io.read_bytes(path)

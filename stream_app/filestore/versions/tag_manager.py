@@ -80,7 +80,7 @@ class TagManager:
         """The tag of a name; None when there is none.
 
         Raises:
-            CorruptFileError: its file is no tag.
+            CorruptFileError: its file is not a tag.
         """
         path = self._path(name)
         try:
@@ -135,7 +135,7 @@ class TagManager:
         """All tags except some, in the order of their snapshots.
 
         Raises:
-            CorruptFileError: the file of one is no tag.
+            CorruptFileError: the file of one is not a tag.
         """
         return self.tags_named(name for name in self.names() if name not in but)
 
@@ -143,7 +143,7 @@ class TagManager:
         """The tags of these names that are there, in the order of their snapshots.
 
         Raises:
-            CorruptFileError: the file of one is no tag.
+            CorruptFileError: the file of one is not a tag.
         """
         tags = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(tags, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))

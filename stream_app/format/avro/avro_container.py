@@ -208,7 +208,7 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
     """Decode all records by the file's own schema.
 
     Raises:
-        CorruptFileError: the bytes are no complete Avro container file.
+        CorruptFileError: the bytes are not a complete Avro container file.
     """
     return [record for block in record_blocks(data) for record in block]
 
@@ -217,7 +217,7 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     """Decode the records block by block, by the file's own schema.
 
     Raises:
-        CorruptFileError: the bytes are no complete Avro container file.
+        CorruptFileError: the bytes are not a complete Avro container file.
     """
     try:
         yield from _read(data)

@@ -110,7 +110,7 @@ def read_metadata(data: bytes) -> list[dict[str, Any]]:
     """Decode all records; a time is in milliseconds, or a datetime in UTC for Avro's logical type.
 
     Raises:
-        CorruptFileError: the bytes are no complete file of these formats.
+        CorruptFileError: the bytes are not a complete file of these formats.
     """
     if not data.startswith((_PARQUET, _ORC)):
         return read_records(data)

@@ -39,7 +39,7 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
     shown = repr(values.filter(mask)[0].as_py())
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
-    raise CastError(f"{shown} is no {wanted.as_nullable()}")
+    raise CastError(f"{shown} is not a valid {wanted.as_nullable()}")
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
@@ -53,10 +53,10 @@ def ticks_of(values: pa.Array) -> Int64s:
     return numbers_of(values.view(width)).astype(np.int64)
 
 
-def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An Arrow array of type `kind` with NumPy's numbers; null where `like` is null."""
+def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """An Arrow array of type `data_type` with NumPy's numbers; null where `like` is null."""
     mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
-    return pa.array(numbers, mask=mask, from_pandas=False).cast(kind, safe=False)
+    return pa.array(numbers, mask=mask, from_pandas=False).cast(data_type, safe=False)
 
 
 def null_where(values: pa.Array, mask: Bools) -> pa.Array:

@@ -72,7 +72,7 @@ def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
     if not pc.all(usual).as_py():
-        values = _each(values, lambda text: _plain_float(text, wanted), pa.string())
+        values = _one_by_one(values, lambda text: _plain_float(text, wanted), pa.string())
     return values.cast(arrow_type(wanted))
 
 
@@ -94,7 +94,7 @@ def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
     """Parse decimals, rounded half up; null where a number has too many digits."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
-        return _each(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
+        return _one_by_one(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
     return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), wanted)
 
 
@@ -131,10 +131,10 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     return values
 
 
-def _each(values: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+def _one_by_one(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
     """Converts texts one by one, for batches with a text in an unusual form."""
     encoded = values.dictionary_encode()
-    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
+    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)
     return distinct.take(encoded.indices)
 
 

@@ -22,7 +22,7 @@ from stream_app.format.casting.arrays import Doubles, array_of_numbers, numbers_
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, TypeRoot
 
 _COMPACT_DIGITS = 18
-"""Decimals of more digits are no longs in Java."""
+"""Decimals of more digits are not longs in Java."""
 _WIDE_DIGITS = 76
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1

@@ -173,7 +173,7 @@ def default_value(text: str, data_type: DataType) -> pa.Array:
     """Parse a column's default value into an array of one element.
 
     Raises:
-        CastError: the text is no value of the type.
+        CastError: the text is not a value of the type.
     """
     if text.startswith("'") and text.endswith("'"):
         text = text[1:-1]

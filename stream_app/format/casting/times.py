@@ -106,7 +106,9 @@ def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa
     if PER_SECOND[target] >= PER_SECOND[unit]:
         factor = PER_SECOND[target] // PER_SECOND[unit]
         if len(ticks) and np.abs(ticks).max() > _LONG_MAX // factor:
-            raise CastError(f"a time beyond the years 1677 to 2262 is no {wanted.as_nullable()}")
+            raise CastError(
+                f"a time beyond the years 1677 to 2262 is not a valid {wanted.as_nullable()}"
+            )
         ticks = ticks * factor
     else:
         ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target])

@@ -120,7 +120,9 @@ def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
     is_number = _bools(numeric)
     if is_number.any():
         if wanted.precision not in _NANOS_OF_TICK:
-            raise CastError(f"a number is no {wanted.as_nullable()}, only of 0, 3, 6 or 9 digits")
+            raise CastError(
+                f"a number is not a valid {wanted.as_nullable()}, only of 0, 3, 6 or 9 digits"
+            )
         per_second = 1_000_000_000 // _NANOS_OF_TICK[wanted.precision]
         counted = numbers % per_second * _NANOS_OF_TICK[wanted.precision]
         seconds = np.where(is_number, numbers // per_second, seconds)

@@ -45,7 +45,7 @@ def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        # Only a batch in which some bytes are no text comes here.
+        # Only a batch in which some bytes are not text comes here.
         texts = [None if value is None else value.decode(errors="replace")
                  for value in values.to_pylist()]  # fmt: skip
         return pa.array(texts, pa.string())

@@ -75,30 +75,33 @@ def _record(fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": members}
 
 
-def _avro_type(kind: pa.DataType, name: str, *, nullable: bool) -> Any:
+def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
     """The type that Java gives a column; `name` distinguishes records of a file."""
     stored: Any
-    if pa.types.is_struct(kind):
-        stored = _record(list(kind), name)
-    elif pa.types.is_map(kind):
-        item = kind.item_field
-        if pa.types.is_string(kind.key_type):
+    if pa.types.is_struct(data_type):
+        stored = _record(list(data_type), name)
+    elif pa.types.is_map(data_type):
+        item = data_type.item_field
+        if pa.types.is_string(data_type.key_type):
             values = _avro_type(item.type, name, nullable=item.nullable)
             stored = {"type": "map", "values": values}
         else:
-            pair = _record([kind.key_field.with_name("key"), item.with_name("value")], name)
+            pair = _record([data_type.key_field.with_name("key"), item.with_name("value")], name)
             stored = {"type": "array", "logicalType": "map", "items": pair}
-    elif pa.types.is_list(kind):
-        value = kind.value_field
+    elif pa.types.is_list(data_type):
+        value = data_type.value_field
         stored = {"type": "array", "items": _avro_type(value.type, name, nullable=value.nullable)}
-    elif pa.types.is_decimal(kind):
-        measure = {"precision": kind.precision, "scale": kind.scale}
+    elif pa.types.is_decimal(data_type):
+        measure = {"precision": data_type.precision, "scale": data_type.scale}
         stored = {"type": "bytes", "logicalType": "decimal", **measure}
-    elif pa.types.is_timestamp(kind):
-        zone, unit = "local-" if kind.tz else "", "millis" if kind.unit == "ms" else "micros"
+    elif pa.types.is_timestamp(data_type):
+        zone, unit = (
+            "local-" if data_type.tz else "",
+            "millis" if data_type.unit == "ms" else "micros",
+        )
         stored = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
     else:
-        stored = _SCALARS[str(kind)]
+        stored = _SCALARS[str(data_type)]
     return ["null", stored] if nullable else stored
 
 
@@ -110,20 +113,20 @@ _SCALARS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _numbers(kind: pa.DataType) -> pa.DataType:
+def _numbers(data_type: pa.DataType) -> pa.DataType:
     """The type of what is written: times are numbers, because Python's have too small a range."""
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(data_type):
         return pa.int64()
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+    if pa.types.is_date32(data_type) or pa.types.is_time32(data_type):
         return pa.int32()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_numbers(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_numbers(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
         return pa.map_(key.with_type(_numbers(key.type)), item.with_type(_numbers(item.type)))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
-    return kind
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_numbers(data_type.value_type)))
+    return data_type
 
 
 def _stored_cells(column: pa.Array) -> list[Any]:
@@ -131,24 +134,25 @@ def _stored_cells(column: pa.Array) -> list[Any]:
     return [_stored(value, column.type) for value in values] if _has_map(column.type) else values
 
 
-def _has_map(kind: pa.DataType) -> bool:
-    inside = [kind.field(place).type for place in range(kind.num_fields)]
-    return pa.types.is_map(kind) or any(map(_has_map, inside))
+def _has_map(data_type: pa.DataType) -> bool:
+    inside = [data_type.field(place).type for place in range(data_type.num_fields)]
+    return pa.types.is_map(data_type) or any(map(_has_map, inside))
 
 
-def _stored(value: Any, kind: pa.DataType) -> Any:
-    if value is None or not _has_map(kind):
+def _stored(value: Any, data_type: pa.DataType) -> Any:
+    if value is None or not _has_map(data_type):
         return value
-    if pa.types.is_struct(kind):
-        return {field.name: _stored(value[field.name], field.type) for field in kind}
-    if pa.types.is_map(kind):
+    if pa.types.is_struct(data_type):
+        return {field.name: _stored(value[field.name], field.type) for field in data_type}
+    if pa.types.is_map(data_type):
         pairs = [
-            (_stored(key, kind.key_type), _stored(item, kind.item_type)) for key, item in value
+            (_stored(key, data_type.key_type), _stored(item, data_type.item_type))
+            for key, item in value
         ]
-        if pa.types.is_string(kind.key_type):
+        if pa.types.is_string(data_type.key_type):
             return dict(pairs)
         return [{"key": key, "value": item} for key, item in pairs]
-    return [_stored(item, kind.value_type) for item in value]
+    return [_stored(item, data_type.value_type) for item in value]
 
 
 class AvroFiles:

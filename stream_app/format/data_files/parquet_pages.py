@@ -58,7 +58,7 @@ from stream_app.format.parquet.row_ranges import (
 from stream_app.model.schema.data_type import DataType
 
 _DAMAGED = (ValueError, IndexError, KeyError, OverflowError, struct.error)
-"""What bytes raise that are no page index."""
+"""What bytes raise that are not a page index."""
 _DICTIONARY = -1
 """Stands for the number of a page."""
 _GAP_BYTES = 64 << 10

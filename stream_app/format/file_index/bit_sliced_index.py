@@ -115,18 +115,18 @@ class _BitSlicedReader:
         return above | self._below.rows(mirrored, -number - self._least_below)
 
 
-def _read_part(data: bytes, at: int) -> tuple[tuple[int, BitSlices], int]:
+def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:
     """The least number and the slices of a part, and the position behind it."""
-    if not data[at]:
-        return (0, BitSlices(BitMap(), ())), at + 1
-    _, least, _ = _PART.unpack_from(data, at + 1)
-    there, at = read_bitmap(data, at + 1 + _PART.size)
-    (count,) = struct.unpack_from(">i", data, at)
-    slices, at = [], at + 4
+    if not data[position]:
+        return (0, BitSlices(BitMap(), ())), position + 1
+    _, least, _ = _PART.unpack_from(data, position + 1)
+    there, position = read_bitmap(data, position + 1 + _PART.size)
+    (count,) = struct.unpack_from(">i", data, position)
+    slices, position = [], position + 4
     for _ in range(count):
-        one, at = read_bitmap(data, at)
+        one, position = read_bitmap(data, position)
         slices.append(one)
-    return (least, BitSlices(there, slices)), at
+    return (least, BitSlices(there, slices)), position
 
 
 BIT_SLICED = FileIndexKind("bsi", _BitSlicedBuilder, _BitSlicedReader)

@@ -216,21 +216,23 @@ class _BitmapReader:
                     return offset
         return self._offsets.get(key)
 
-    def _entries(self, at: int, count: int, *, numbers: int) -> Iterator[tuple[IndexKey, int, int]]:
+    def _entries(
+        self, position: int, count: int, *, numbers: int
+    ) -> Iterator[tuple[IndexKey, int, int]]:
         """The entries from a position on: value, offset, and the position behind."""
         for _ in range(count):
-            key, at = self._codec.read(self.body, at)
-            offset, _ = self._int(at)
-            at += numbers * _INT.size
-            yield key, offset, at
+            key, position = self._codec.read(self.body, position)
+            offset, _ = self._int(position)
+            position += numbers * _INT.size
+            yield key, offset, position
 
     def _bitmap(self, offset: int) -> BitMap:
         if offset < 0:
             return BitMap([-1 - offset])
         return read_bitmap(self.body, self._bitmaps_at + offset)[0]
 
-    def _int(self, at: int) -> tuple[int, int]:
-        return _INT.unpack_from(self.body, at)[0], at + _INT.size
+    def _int(self, position: int) -> tuple[int, int]:
+        return _INT.unpack_from(self.body, position)[0], position + _INT.size
 
 
 BITMAP = FileIndexKind("bitmap", _BitmapBuilder, _BitmapReader)

@@ -48,7 +48,7 @@ class FilterSize:
         """The size that Java gives a filter of these settings.
 
         Raises:
-            ValueError: a setting is no number, or out of bounds.
+            ValueError: a setting is not a number, or out of bounds.
         """
         items, rate = int(settings.get("items", _ITEMS)), float(settings.get("fpp", _RATE))
         if not (items > 0 and 0 < rate < 1):

@@ -77,12 +77,14 @@ class _Chunk:
 class ChunkedDictionary:
     """Finds the codes of values."""
 
-    def __init__(self, data: bytes, at: int, codec: ValueCodec) -> None:
-        head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(data, at)
+    def __init__(self, data: bytes, position: int, codec: ValueCodec) -> None:
+        head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(
+            data, position
+        )
         if version != _VERSION:
             raise ValueError(f"a dictionary of version {version}")
         self._data, self._codec = data, codec
-        place = at + 4 + head_length + offsets_length
+        place = position + 4 + head_length + offsets_length
         self._keys_at = place + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):

@@ -127,8 +127,8 @@ def _surrogates(match: re.Match[str]) -> str:
     return "".join(map(chr, struct.unpack(">2H", match[0].encode("utf-16-be"))))
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">H", data, at)
-    end = at + 2 + length
-    halves = data[at + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+def _text(data: bytes, position: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">H", data, position)
+    end = position + 2 + length
+    halves = data[position + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
     return halves.encode("utf-16", "surrogatepass").decode("utf-16"), end

@@ -119,14 +119,14 @@ class ValueCodec:
         numbers = index_numbers(values, self.data_type)
         return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
 
-    def read(self, data: bytes, at: int) -> tuple[IndexKey, int]:
+    def read(self, data: bytes, position: int) -> tuple[IndexKey, int]:
         """The key at a position, and the position behind it."""
         if self.width is None:
-            start = at + 4
-            end = start + int.from_bytes(data[at:start], "big")
+            start = position + 4
+            end = start + int.from_bytes(data[position:start], "big")
             return data[start:end], end
-        end = at + self.width
-        number = int.from_bytes(data[at:end], "big", signed=True)
+        end = position + self.width
+        number = int.from_bytes(data[position:end], "big", signed=True)
         if number < 0 and self.data_type.root in FLOAT_ROOTS:
             number ^= (1 << (8 * self.width - 1)) - 1
         return number, end

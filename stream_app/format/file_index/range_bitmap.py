@@ -126,11 +126,11 @@ class _RangeBitmapReader:
         return rows
 
 
-def _read_slices(data: bytes, at: int) -> BitSlices:
-    head_length, version, count, there_length, _ = _SLICES.unpack_from(data, at)
+def _read_slices(data: bytes, position: int) -> BitSlices:
+    head_length, version, count, there_length, _ = _SLICES.unpack_from(data, position)
     if version != _VERSION:
         raise ValueError(f"slices of version {version}")
-    places_at, body_at = at + _SLICES.size, at + 4 + head_length
+    places_at, body_at = position + _SLICES.size, position + 4 + head_length
     there, _ = read_bitmap(data, body_at)
     slices = [
         read_bitmap(data, body_at + there_length + offset)[0]

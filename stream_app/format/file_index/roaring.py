@@ -23,10 +23,10 @@ def bitmap_bytes(bitmap: BitMap) -> bytes:
     return bitmap.serialize()
 
 
-def read_bitmap(data: bytes, at: int) -> tuple[BitMap, int]:
+def read_bitmap(data: bytes, position: int) -> tuple[BitMap, int]:
     """The bitmap at a position, and the position behind it."""
-    bitmap = BitMap.deserialize(data[at:])
-    return bitmap, at + len(bitmap.serialize())
+    bitmap = BitMap.deserialize(data[position:])
+    return bitmap, position + len(bitmap.serialize())
 
 
 def all_rows(count: int) -> BitMap:

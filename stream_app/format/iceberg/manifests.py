@@ -111,20 +111,25 @@ class ManifestKind:
 
 
 def encode_manifest(
-    entries: Iterable[IcebergEntry], content: ManifestContent, kind: ManifestKind, codec: str
+    entries: Iterable[IcebergEntry],
+    content: ManifestContent,
+    manifest_kind: ManifestKind,
+    codec: str,
 ) -> bytes:
     """Encode a manifest."""
     properties = {
-        "schema": orjson.dumps(kind.schema).decode(),
-        "schema-id": str(kind.schema["schema-id"]),
-        "partition-spec": orjson.dumps(kind.partition_fields).decode(),
+        "schema": orjson.dumps(manifest_kind.schema).decode(),
+        "schema-id": str(manifest_kind.schema["schema-id"]),
+        "partition-spec": orjson.dumps(manifest_kind.partition_fields).decode(),
         "partition-spec-id": "0",
-        "format-version": str(kind.format_version),
+        "format-version": str(manifest_kind.format_version),
         "content": content.name.lower(),
     }
-    schema = fastavro.parse_schema(_manifest_schema(kind.partition_type))
-    names = [avro_name(index, name) for index, name in enumerate(kind.partition_type.names)]
-    records = [_entry_record(entry, kind.partition_type.types, names) for entry in entries]
+    schema = fastavro.parse_schema(_manifest_schema(manifest_kind.partition_type))
+    names = [
+        avro_name(index, name) for index, name in enumerate(manifest_kind.partition_type.names)
+    ]
+    records = [_entry_record(entry, manifest_kind.partition_type.types, names) for entry in entries]
     return write_records(schema, records, codec, properties)
 
 
@@ -195,7 +200,7 @@ def decode_manifest(data: bytes) -> list[IcebergEntry]:
     """Decode the entries of a manifest.
 
     Raises:
-        CorruptFileError: the bytes are no manifest.
+        CorruptFileError: the bytes are not a manifest.
     """
     return _decoded(data, _entry)
 
@@ -306,7 +311,7 @@ def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
     """Decode the manifests of a list.
 
     Raises:
-        CorruptFileError: the bytes are no manifest list.
+        CorruptFileError: the bytes are not a manifest list.
     """
     return _decoded(data, _manifest)
 

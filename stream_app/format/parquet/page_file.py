@@ -154,7 +154,7 @@ class FooterParts:
     """A footer, cut at its columns and row groups.
 
     Raises:
-        ValueError, IndexError, KeyError: it is no footer.
+        ValueError, IndexError, KeyError: it is not a footer.
     """
 
     def __init__(self, footer: bytes) -> None:

@@ -39,28 +39,28 @@ RawStruct: TypeAlias = dict[int, RawValue]
 """The fields of a struct by their numbers, in order."""
 
 
-def raw_struct(data: bytes, at: int = 0) -> RawStruct:
+def raw_struct(data: bytes, position: int = 0) -> RawStruct:
     """The fields of a struct that begins at a place."""
-    return raw_struct_and_end(data, at)[0]
+    return raw_struct_and_end(data, position)[0]
 
 
-def raw_struct_and_end(data: bytes, at: int) -> tuple[RawStruct, int]:
+def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
     """The fields of a struct that begins at a place, and the place behind it."""
     fields: RawStruct = {}
     number = 0
     while True:
-        header = data[at]
-        at += 1
+        header = data[position]
+        position += 1
         kind = header & 0x0F
         if kind == _STOP:
-            return fields, at
+            return fields, position
         if header >> 4:
             number += header >> 4
         else:
-            number, at = _zigzag(data, at)
-        end = _behind(data, at, kind, 0)
-        fields[number] = RawValue(kind, data[at:end])
-        at = end
+            number, position = _zigzag(data, position)
+        end = _behind(data, position, kind, 0)
+        fields[number] = RawValue(kind, data[position:end])
+        position = end
 
 
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
@@ -78,10 +78,10 @@ def members(value: RawValue) -> list[bytes]:
     """The members of a list, as the bytes of each.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: it is not a list.
     """
     if value.kind != _LIST:
-        raise ValueError(f"kind {value.kind} is no list")
+        raise ValueError(f"kind {value.kind} is not a list")
     data = value.data
     count, kind, at = _list_header(data, 0)
     bounds = [at]
@@ -109,7 +109,7 @@ def integer(value: RawValue) -> int:
         ValueError: it is of another kind.
     """
     if value.kind not in _INTEGERS:
-        raise ValueError(f"kind {value.kind} is no integer")
+        raise ValueError(f"kind {value.kind} is not an integer")
     return _zigzag(value.data, 0)[0]
 
 
@@ -142,32 +142,32 @@ def _varint_bytes(number: int) -> bytes:
     return bytes(parts)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, position
         shift += 7
         if shift >= _VARINT_BITS_MAX:
             raise ValueError("an integer of more than 64 bits")
 
 
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
-    return (value >> 1) ^ -(value & 1), at
+def _zigzag(data: bytes, position: int) -> tuple[int, int]:
+    value, position = _varint(data, position)
+    return (value >> 1) ^ -(value & 1), position
 
 
-def _list_header(data: bytes, at: int) -> tuple[int, int, int]:
+def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
     """The number of members, their kind, and the place of the first one."""
-    header = data[at]
-    at += 1
+    header = data[position]
+    position += 1
     count = header >> 4
     if count == _LONG_LIST:
-        count, at = _varint(data, at)
-    return count, header & 0x0F, at
+        count, position = _varint(data, position)
+    return count, header & 0x0F, position
 
 
 def _as_member(kind: int) -> int:
@@ -175,21 +175,21 @@ def _as_member(kind: int) -> int:
     return _BYTE if kind in (_TRUE, _FALSE) else kind
 
 
-def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
+def _behind(data: bytes, position: int, kind: int, depth: int) -> int:
     """The place behind a value."""
     if kind in _INTEGERS:
-        while data[at] > 0x7F:
-            at += 1
-        end = at + 1
+        while data[position] > 0x7F:
+            position += 1
+        end = position + 1
     elif kind == _BINARY:
-        length, at = _varint(data, at)
-        end = at + length
+        length, position = _varint(data, position)
+        end = position + length
     elif kind == _STRUCT:
-        end = _behind_struct(data, at, depth + 1)
+        end = _behind_struct(data, position, depth + 1)
     elif kind in (_LIST, _SET):
-        end = _behind_list(data, at, depth)
+        end = _behind_list(data, position, depth)
     elif kind in _FIXED_SIZES:
-        end = at + _FIXED_SIZES[kind]
+        end = position + _FIXED_SIZES[kind]
     else:
         raise ValueError(f"kind {kind} in a struct")
     if end > len(data):
@@ -197,32 +197,32 @@ def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
     return end
 
 
-def _behind_list(data: bytes, at: int, depth: int) -> int:
-    count, member, at = _list_header(data, at)
+def _behind_list(data: bytes, position: int, depth: int) -> int:
+    count, member, position = _list_header(data, position)
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        at = _behind(data, at, _as_member(member), depth)
-    return at
+        position = _behind(data, position, _as_member(member), depth)
+    return position
 
 
-def _behind_struct(data: bytes, at: int, depth: int) -> int:
+def _behind_struct(data: bytes, position: int, depth: int) -> int:
     if depth > _DEEPEST:
         raise ValueError("structs lie too deep within each other")
     while True:
-        header = data[at]
-        at += 1
+        header = data[position]
+        position += 1
         kind = header & 0x0F
         if kind == _STOP:
-            return at
+            return position
         if header < 0x10:
-            while data[at] > 0x7F:
-                at += 1
-            at += 1
+            while data[position] > 0x7F:
+                position += 1
+            position += 1
         # The kind of most fields, and so the one that is worth no call.
         if kind in (I32, I64):
-            while data[at] > 0x7F:
-                at += 1
-            at += 1
+            while data[position] > 0x7F:
+                position += 1
+            position += 1
         else:
-            at = _behind(data, at, kind, depth)
+            position = _behind(data, position, kind, depth)

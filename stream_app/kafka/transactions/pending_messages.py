@@ -79,8 +79,8 @@ class Codes:
 class FactBatches:
     """Facts that come in batches; joined when they are asked for."""
 
-    def __init__(self, kind: np.dtype[Any]) -> None:
-        self._batches = [np.empty(0, kind)]
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._batches = [np.empty(0, dtype)]
 
     def add(self, batch: FactRows) -> None:
         """Add a batch behind the others."""

@@ -139,7 +139,7 @@ class BeforeRows(Protocol):
         """The treatment of a file that overlaps no other and moves to `output_level`."""
         ...
 
-    def before(self, given: LevelWindow) -> WindowBefore:
+    def before(self, window: LevelWindow) -> WindowBefore:
         """The earlier rows of a window's keys; windows come in key order."""
         ...
 
@@ -162,13 +162,13 @@ class FullCompactionChangelog(BeforeRows):
         """Write a changelog for a file that reaches the highest level: all of its rows are new."""
         return Upgrade.RECORD if output_level == self.max_level else Upgrade.MOVE
 
-    def before(self, given: LevelWindow) -> WindowBefore:
+    def before(self, window: LevelWindow) -> WindowBefore:
         """The rows of the highest level whose keys have newer rows."""
-        is_new = given.levels != self.max_level
-        may_change = given.any(is_new)
-        chosen = given.of_keys(may_change) & ~is_new
-        rows = rows_at(given.window.batch, given.order[chosen])
-        return WindowBefore(given.window, rows, may_change)
+        is_new = window.levels != self.max_level
+        may_change = window.any(is_new)
+        chosen = window.of_keys(may_change) & ~is_new
+        rows = rows_at(window.window.batch, window.order[chosen])
+        return WindowBefore(window.window, rows, may_change)
 
 
 _NUMBER = "_NUMBER"

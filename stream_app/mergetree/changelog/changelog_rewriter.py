@@ -34,7 +34,7 @@ class ChangelogRewriter:
         drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
         records_unchanged: updates with unchanged values are written too
             (``changelog-producer.row-deduplicate`` = false).
-        ignored: columns whose change alone is no update, when `records_unchanged` is false.
+        ignored: columns whose change alone is not an update, when `records_unchanged` is false.
     """
 
     merging: CompactRewriter
@@ -118,7 +118,7 @@ class ChangelogRewriter:
         return done
 
     def _changes(
-        self, given: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
+        self, window: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
     ) -> pa.RecordBatch:
         layout, may_change = self.merging.layout, part.may_change
         if not may_change.all():
@@ -126,8 +126,8 @@ class ChangelogRewriter:
                 merged = rows_at(merged, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
-                firsts = given.order[given.starts[may_change]]
-                merged, _ = rows_of_keys(layout, merged, rows_at(given.window.batch, firsts))
+                firsts = window.order[window.starts[may_change]]
+                merged, _ = rows_of_keys(layout, merged, rows_at(window.window.batch, firsts))
         if part.before is None:
             return merged
         stale = self.merging.without_stale

@@ -66,7 +66,7 @@ class CompactManager:
 
     @property
     def sorted_runs(self) -> int | None:
-        """The number of sorted runs; None: files are no sorted runs."""
+        """The number of sorted runs; None: files are not sorted runs."""
         return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None = None) -> None:

@@ -60,9 +60,9 @@ class LookupMerge:
         """See `MergeFunction.merge`; as the engine."""
         return self.function.merge(window, layout, also_alone=also_alone)
 
-    def merge_levels(self, given: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge_levels(self, window: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Merge rows of any levels."""
-        counts = given.levels == 0
-        places = given.lowest_above_0()
+        counts = window.levels == 0
+        places = window.lowest_above_0()
         counts[places[places >= 0]] = True
-        return self.function.merge(given.chosen(counts), layout)
+        return self.function.merge(window.chosen(counts), layout)

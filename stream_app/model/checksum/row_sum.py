@@ -53,7 +53,7 @@ class RowSum:
         """The checksum that `digits` shows.
 
         Raises:
-            ValueError: these are no 32 hexadecimal digits.
+            ValueError: these are not 32 hexadecimal digits.
         """
         if len(digits) != 32:
             raise ValueError(f"{digits!r} has {len(digits)} digits, not 32")

@@ -61,7 +61,7 @@ def parse_retention_ms(text: str) -> int:
     """
     millis = 0 if text.strip().isdecimal() else parse_duration_ms(text)
     if millis < 1000:
-        raise ValueError("is no duration of a second or more with its unit, such as '1 h'")
+        raise ValueError("is not a duration of a second or more with its unit, such as '1 h'")
     return millis
 
 
@@ -127,7 +127,7 @@ def parse_by_level(text: str, only: Collection[str]) -> Mapping[int, str]:
     for entry in text.split(","):
         level, colon, word = (part.strip() for part in entry.partition(":"))
         if not colon or not level.isdecimal():
-            raise ValueError(f"is no list such as '0:{next(iter(only))}'")
+            raise ValueError(f"is not a list such as '0:{next(iter(only))}'")
         if word.lower() not in only:
             raise ValueError(f"names {word!r}, which is none of {', '.join(only)}")
         words[int(level)] = word.lower()
@@ -141,7 +141,7 @@ class OptionKind(Generic[Parsed_co]):
     Attributes:
         name: for the reader of docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
             milliseconds.
-        parse: raises ValueError with words that continue after the text: "is no number".
+        parse: raises ValueError with words that continue after the text: "is not a number".
         least: the least value of an option that names no `minimum`.
     """
 
@@ -196,7 +196,7 @@ class Option(Generic[Value]):
         """Read the option's value in `options`, or its default.
 
         Raises:
-            UsageError: the text is no value of this option.
+            UsageError: the text is not a value of this option.
         """
         key = next((key for key in (self.key, *self.older_keys) if key in options), None)
         if key is None:

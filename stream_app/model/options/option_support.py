@@ -232,7 +232,8 @@ local-sort.max-num-file-handles manifest.delete-file-drop-stats metadata.stats-d
 metadata.stats-keep-first-n-columns metadata.stats-mode.per.level page-size
 parquet.enable.dictionary partition.sink-strategy sort-engine sort-spill-buffer-size
 spill-compression spill-compression.zstd-level target-file-row-num write-buffer-for-append
-write-max-writers-to-spill write.batch-memory write.batch-size
+variant.inferShreddingSchema variant.shreddingSchema write-max-writers-to-spill write.batch-memory
+write.batch-size
 """
 
 _COMPACTING = """

@@ -261,20 +261,20 @@ def _check_weights(text: str) -> None:
 
 def _check_url(text: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*:/.+", text):
-        raise ValueError("is no URL such as s3://bucket/folder")
+        raise ValueError("is not a URL such as s3://bucket/folder")
 
 
 def _check_modes(text: str) -> None:
     for entry in text.split(","):
         level, colon, mode = entry.partition(":")
         if not colon or not level.isdecimal():
-            raise ValueError("is no list such as '0:none,5:full'")
+            raise ValueError("is not a list such as '0:none,5:full'")
         parse_stats_mode(mode)
 
 
 def _check_time(text: str) -> None:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,9})?", text, re.ASCII):
-        raise ValueError("is no time such as '2026-01-31 12:00:00'")
+        raise ValueError("is not a time such as '2026-01-31 12:00:00'")
     datetime.datetime.fromisoformat(text)
 
 

@@ -17,7 +17,7 @@ def parse_zone(text: str) -> str:
     try:
         zone_of(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        raise ValueError("is no time zone such as Europe/Berlin or GMT+08:00") from None
+        raise ValueError("is not a time zone such as Europe/Berlin or GMT+08:00") from None
     return text
 
 

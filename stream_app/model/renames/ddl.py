@@ -96,7 +96,7 @@ class _SqlToken(NamedTuple):
 
 
 class _ReadError(Exception):
-    """The text is no statement that this grammar reads."""
+    """The text is not a statement that this grammar reads."""
 
 
 class _Tokens:

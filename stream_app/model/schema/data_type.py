@@ -233,7 +233,7 @@ def parse_data_type(text: str) -> DataType:
     Fields of a ROW have the ids 0, 1, 2 …; see `DataType.numbered`.
 
     Raises:
-        UsageError: the text is no type that stream_app stores.
+        UsageError: the text is not a type that stream_app stores.
     """
     if nested := _NESTED_PATTERN.fullmatch(text.strip()):
         return _nested_type(text, **nested.groupdict())
@@ -266,7 +266,7 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
     """A VECTOR.
 
     Raises:
-        UsageError: its elements are no numbers or truth values, or it has none.
+        UsageError: its elements are not numbers or truth values, or it has none.
     """
     vector = DataType(root=TypeRoot.VECTOR, nullable=nullable, element=element, length=length)
     if element.root not in VECTOR_ELEMENTS or not 1 <= length <= STRING_MAX:

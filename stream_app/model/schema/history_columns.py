@@ -61,7 +61,7 @@ def history_columns(options: Mapping[str, str]) -> HistoryColumns | None:
     """The columns of a table with these options; None: it keeps no history.
 
     Raises:
-        UsageError: a text is no value of its option.
+        UsageError: a text is not a value of its option.
     """
     core = CoreOptions(options)
     if not core[HISTORY]:
@@ -123,7 +123,7 @@ def history_problems(
     yield from _option_problems(core)
     key = [name for name in primary_keys if name not in (history.valid_from, *partition_keys)]
     if not key:
-        yield "history needs a column in primary-keys that is no partition key"
+        yield "history needs a column in primary-keys that is not a partition key"
     elif core.bucket >= 1 and history.valid_from in (core.columns(BUCKET_KEY) or primary_keys):
         yield f"history needs bucket-key = {','.join(key)}: all versions of a key share a bucket"
     if history.valid_from in partition_keys:
@@ -139,18 +139,18 @@ def _column_problems(
         return
     for name, option in options.items():
         if name not in columns:
-            yield f"{option.key} names {name!r}, which is no column"
+            yield f"{option.key} names {name!r}, which is not a column"
     for name in sorted(history.untracked.difference(columns)):
-        yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is no column"
+        yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is not a column"
     for name in sorted(history.untracked.intersection((*primary_keys, *history.names))):
-        yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is no column of values"
+        yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is not a column of values"
     if primary_keys and list(primary_keys)[-1] != history.valid_from:
         yield f"history needs {history.valid_from!r} as the last column of the primary key"
 
 
 def _option_problems(core: CoreOptions) -> Iterator[str]:
     if core.merge_engine != "deduplicate":
-        yield f"history is not for merge-engine = {core.merge_engine}, whose rows are no versions"
+        yield f"history is not for merge-engine = {core.merge_engine}, whose rows are not versions"
     if core.bucket < 1:
         yield "history needs a fixed number of buckets: give option 'bucket' ≥ 1"
     for option in (SEQUENCE_FIELD, ROWKIND_FIELD):

@@ -133,7 +133,7 @@ def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
     groups = sequence_groups(options)
     for sequence, following in groups:
         yield from (
-            f"the sequence-group of {', '.join(sequence)} names {name!r}, which is no column"
+            f"the sequence-group of {', '.join(sequence)} names {name!r}, which is not a column"
             for name in (*sequence, *following)
             if name not in columns.names
         )
@@ -205,7 +205,7 @@ def _row_problems(
     assert data_type.element is not None
     inside = {field.name: field.data_type for field in data_type.element.fields}
     prefix = f"fields.{name}."
-    no_field = f"which is no field of the ROW: it has {', '.join(inside)}"
+    no_field = f"which is not a field of the ROW: it has {', '.join(inside)}"
     for nested_name in nested_key(options, name):
         if nested_name not in inside:
             yield f"{prefix}nested-key names {nested_name!r}, {no_field}"

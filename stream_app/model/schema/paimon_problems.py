@@ -78,13 +78,13 @@ def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[s
     for key in options:
         if key.startswith(_FIELDS):
             yield from (
-                f"option {key!r} names {name!r}, which is no column"
+                f"option {key!r} names {name!r}, which is not a column"
                 for name in key.split(".")[1].split(",")
                 if name not in columns.names and name != "default-aggregate-function"
             )
     name = CoreOptions(options)[ROWKIND_FIELD]
     if name and name not in columns.names:
-        yield f"rowkind.field names {name!r}, which is no column"
+        yield f"rowkind.field names {name!r}, which is not a column"
     for key, kind in _COLUMNS_OF_TYPE.items():
         if options.get(key, "").strip():
             yield f"{key} is for columns of type {kind}, which stream_app does not store"
@@ -102,7 +102,7 @@ def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
     names = core.columns(SEQUENCE_FIELD)
     for name in dict.fromkeys(names):
         if name not in columns.names:
-            yield f"sequence.field names {name!r}, which is no column"
+            yield f"sequence.field names {name!r}, which is not a column"
         if names.count(name) > 1:
             yield f"sequence.field names {name!r} twice"
         if f"{_FIELDS}{name}.aggregate-function" in options:
@@ -122,7 +122,7 @@ def _expiry_problems(
         if core[RECORD_LEVEL_EXPIRE_TIME] is not None:
             yield "record-level.expire-time is set, record-level.time-field is not set"
     elif name not in columns.names:
-        yield f"record-level.time-field names {name!r}, which is no column"
+        yield f"record-level.time-field names {name!r}, which is not a column"
     elif (kind := columns.field(name).data_type).root not in (
         TypeRoot.INT,
         TypeRoot.BIGINT,
@@ -341,7 +341,7 @@ def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]
             )
         fields = [column.name, *_field_names(column.data_type)]
         for name in (name for name in fields if not _AVRO_NAME.fullmatch(name)):
-            yield f"{name!r} is no name of a field in Avro: use letters, digits and _"
+            yield f"{name!r} is not a name of a field in Avro: use letters, digits and _"
 
 
 def _field_names(data_type: DataType) -> Iterator[str]:

@@ -230,7 +230,7 @@ def schema_problems(
     ]
     for what, keys in (("primary-keys", primary_keys), ("partition-keys", partition_keys)):
         problems += [
-            f"{what} names {key!r}, which is no column" for key in keys if key not in names
+            f"{what} names {key!r}, which is not a column" for key in keys if key not in names
         ]
         problems += [
             f"{what} names {key!r} twice" for key in dict.fromkeys(keys) if keys.count(key) > 1
@@ -304,7 +304,7 @@ def _key_problems(
     trimmed = [key for key in primary_keys if key not in partition_keys]
     missing = [key for key in partition_keys if key not in primary_keys]
     if not trimmed:
-        problems.append("primary-keys must have a column that is no partition key")
+        problems.append("primary-keys must have a column that is not a partition key")
     elif missing and not kind.crosses_partitions:
         problems.append(
             f"with a fixed number of buckets partition keys must be part of the primary key, "
@@ -347,7 +347,7 @@ def _append_problems(
             "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"
         )
     problems += [
-        f"bucket-key names {key!r}, which is no column"
+        f"bucket-key names {key!r}, which is not a column"
         for key in bucket_keys
         if key not in columns.names
     ]

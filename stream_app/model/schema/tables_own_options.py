@@ -98,7 +98,7 @@ def option_differences(
     """The contradictions of a configuration to the table; unnamed options are the table's.
 
     Raises:
-        UsageError: a text is no value of its option.
+        UsageError: a text is not a value of its option.
     """
     of_table, differences = schema.options, []
     for key, value in configured.items():

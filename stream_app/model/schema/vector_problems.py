@@ -27,7 +27,7 @@ def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
     named = (name.strip() for name in options.get(_VECTOR_FIELD, "").split(","))
     for name in named:
         if name and name not in vectors:
-            yield f"{_VECTOR_FIELD} names {name!r}, which is no column of type VECTOR"
+            yield f"{_VECTOR_FIELD} names {name!r}, which is not a column of type VECTOR"
 
 
 def _holds_vector(data_type: DataType) -> bool:

@@ -74,7 +74,7 @@ def next_step(
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
         )
-    # A tag of a damaged snapshot is no target: going back to it keeps the snapshot's own file.
+    # A tag of a damaged snapshot is not a target: going back to it keeps the snapshot's own file.
     lost = {
         None,
         *(version.number for version in damaged if not version.branch and not version.is_changes),

@@ -41,19 +41,19 @@ def without_partitions(record: SumRecord, gone: Collection[bytes]) -> SumRecord 
     return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in gone})
 
 
-def rebased(read: SumRecord, at: SumRecord, newest: SumRecord) -> SumRecord | None:
+def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
     """The record of the newest snapshot, from the sums of all rows at an older one.
 
     Args:
         read: of all rows at the older snapshot.
-        at: the older snapshot's own record.
+        record: the older snapshot's own record.
 
     Returns:
         None: the records do not count from the same snapshot.
     """
-    if at.origin != newest.origin:
+    if record.origin != newest.origin:
         return None
-    sides = (read.partitions, at.partitions, newest.partitions)
+    sides = (read.partitions, record.partitions, newest.partitions)
     partitions = None
     if all(side is not None for side in sides):
         names = {name for side in sides for name in side or ()}
@@ -65,4 +65,4 @@ def rebased(read: SumRecord, at: SumRecord, newest: SumRecord) -> SumRecord | No
             for name in names
         }
         partitions = {name: own for name, own in sums.items() if own != NO_ROWS}
-    return SumRecord(total=read.total - at.total + newest.total, partitions=partitions)
+    return SumRecord(total=read.total - record.total + newest.total, partitions=partitions)

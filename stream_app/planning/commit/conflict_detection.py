@@ -87,20 +87,20 @@ def _bucket_counts(
 
 
 def _apply(
-    there: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+    live: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Apply the changes that fit to the entries in `there`."""
+    """Apply the changes that fit to the entries in `live`."""
     clashes = []
     deleted = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
         if change.kind is FileKind.DELETE:
             deleted.add(identity)
-            if there.pop(identity, None) is None:
+            if live.pop(identity, None) is None:
                 what = f"{name} of level {change.file.level} is gone"
                 clashes.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
             continue
-        if identity in there or identity in deleted:
+        if identity in live or identity in deleted:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
             what = f"{name} is or was at level {change.file.level} already"
             clashes.append(
@@ -108,10 +108,10 @@ def _apply(
                     kind=ConflictKind.FILE_THERE,
                     what=what,
                     change=change,
-                    against=there.get(identity),
+                    against=live.get(identity),
                 )
             )
-        there[identity] = change
+        live[identity] = change
     return clashes
 
 

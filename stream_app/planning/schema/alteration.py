@@ -63,7 +63,7 @@ class Casting:
 
     Attributes:
         can_cast: whether a reader can read the first type as the second.
-        default_problem: the reason why a text is no value of a type, or None.
+        default_problem: the reason why a text is not a value of a type, or None.
     """
 
     can_cast: Callable[[DataType, DataType], bool]
@@ -283,7 +283,7 @@ class _Altering:
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):
-            raise _refused(f"the column {name!r} is {was}, whose values are no {wanted}")
+            raise _refused(f"the column {name!r} is {was}, whose values are not {wanted}")
         if problem := iceberg_change_problem(was, wanted, self.options):
             raise _refused(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
         self._check_default(column.default_value, wanted, name)
@@ -322,7 +322,9 @@ class _Altering:
     def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
         problem = None if value is None else self._casting.default_problem(value, data_type)
         if problem is not None:
-            raise _refused(f"the default {value!r} of {name!r} is no {data_type}: {problem}")
+            raise _refused(
+                f"the default {value!r} of {name!r} is not a valid {data_type}: {problem}"
+            )
 
     def _move(self, name: str, position: schema_changes.Position) -> None:
         column = self._column(name)

@@ -142,11 +142,11 @@ def _of_columns(
     for column in another.columns:
         other = source.column(column.name)
         if other is None:
-            yield f"{column.name!r} of {second} is no column of {first}"
+            yield f"{column.name!r} of {second} is not a column of {first}"
         elif other.is_typed and column.is_typed:
             kinds = other.data_type.as_nullable(), column.data_type.as_nullable()
             if kinds[0] != kinds[1]:
                 yield f"{column.name!r} is {kinds[0]} in {first} and {kinds[1]} in {second}"
     for column in source.columns:
         if another.column(column.name) is None:
-            yield f"{column.name!r} of {first} is no column of {second}"
+            yield f"{column.name!r} of {first} is not a column of {second}"

@@ -76,7 +76,7 @@ def new_table(
         source_key: the key of the source table; empty: none.
 
     Raises:
-        UsageError: keys of ``sync.tables.NAME`` are no columns of the table.
+        UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
     own = rules.tables.get(name, OneTable())
     remarks: list[str] = []
@@ -132,7 +132,8 @@ class _Asked:
             return for_all if for_all and not missing else None
         if missing:
             raise UsageError(
-                f"sync.tables.{self.table}.{what} names {', '.join(missing)}, which is no column",
+                f"sync.tables.{self.table}.{what} names {', '.join(missing)}, "
+                "which is not a column",
                 where=f"the messages have {', '.join(self.columns)}",
                 fix="name columns of the source table",
             )

@@ -47,7 +47,7 @@ class PartitionTime:
     formatter: re.Pattern[str] | None
 
     def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
-        """The time of a partition; None if a value that gives it is null, or is no time."""
+        """The time of a partition; None if a value that gives it is null, or is not a time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _filled(self.pattern, texts)
         match = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)

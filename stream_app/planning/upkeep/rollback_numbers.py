@@ -18,7 +18,7 @@ class RollbackNumbers:
     Attributes:
         snapshots, changelogs: numbers, in the order of their deletion: the newest first.
         tags: names, likewise.
-        is_restored: whether the target is no snapshot any more, so that its file is written again.
+        is_restored: whether the target is a snapshot no longer, so that its file is written again.
         consumers: those that are ahead of the target, which the rollback would cut.
     """
 

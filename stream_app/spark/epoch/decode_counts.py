@@ -160,22 +160,23 @@ class DecodeCounts:
 
 
 def _summed(
-    some: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
+    sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
 ) -> Mapping[Violation, RecordSighting]:
     shared = {
-        violation: some[violation].plus(others[violation])
-        for violation in some.keys() & others.keys()
+        violation: sightings[violation].plus(others[violation])
+        for violation in sightings.keys() & others.keys()
     }
-    return {**some, **others, **shared}
+    return {**sightings, **others, **shared}
 
 
 def _together(
-    some: Mapping[DriftedColumn, RecordSighting], others: Mapping[DriftedColumn, RecordSighting]
+    sightings: Mapping[DriftedColumn, RecordSighting],
+    others: Mapping[DriftedColumn, RecordSighting],
 ) -> Mapping[DriftedColumn, RecordSighting]:
     """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
     if not others:
-        return some
-    columns = dict(some)
+        return sightings
+    columns = dict(sightings)
     names = Counter(kind for kind, _ in columns)
     for (kind, name), sighting in others.items():
         column = (kind, name[:_NAME_MAX])

@@ -235,11 +235,11 @@ class _Router:
 
 
 def _block_of(
-    kind: BlockKind, table: int, where: KafkaPartition, messages: pa.RecordBatch
+    block_kind: BlockKind, table: int, where: KafkaPartition, messages: pa.RecordBatch
 ) -> Block:
     return Block(
         table=table,
-        kind=kind,
+        kind=block_kind,
         where=where,
         first_offset=messages.column("offset")[0].as_py(),
         rows=messages.num_rows,

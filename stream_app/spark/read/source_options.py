@@ -138,7 +138,7 @@ class SourceOptions:
         return {key: text for key, text in self.raw.items() if key in _OF_FILE_SYSTEM}
 
 
-def read_source_options(given: Mapping[str, str]) -> SourceOptions:
+def read_source_options(options: Mapping[str, str]) -> SourceOptions:
     """The options of a read; keys in any case, for Spark makes them lower.
 
     Raises:
@@ -146,7 +146,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
     """
     known: dict[str, str] = {}
     problems = []
-    for name, text in given.items():
+    for name, text in options.items():
         if name.lower() == PATH or name.lower().startswith(CATALOG_PREFIX):
             continue
         key = _BY_LOWER_CASE.get(name.lower())

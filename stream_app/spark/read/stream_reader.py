@@ -181,12 +181,12 @@ def stream_reader(
     return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)
 
 
-def _with_options(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
+def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
     """The table with the given options; one that says where a read begins replaces all such."""
-    if any(key in given for key in _BEGINNING):
+    if any(key in options for key in _BEGINNING):
         own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
         table = replace(table, schema=replace(table.schema, options=own))
-    return table.with_options(given)
+    return table.with_options(options)
 
 
 def stream_schema(table: FileStoreTable, *, row_kind: bool) -> pa.Schema:

@@ -94,7 +94,7 @@ def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPac
 class Pace(Protocol):
     """Decides when epochs begin. The stream's thread calls it, and the committer's `committed`."""
 
-    def looked(self, at: float) -> None:
+    def looked(self, now: float) -> None:
         """Note when the topics' ends were asked for, by the steady clock."""
         ...
 
@@ -131,7 +131,7 @@ class FixedPace:
     seconds: float = 0.0
     is_kept: ClassVar[bool] = True
 
-    def looked(self, at: float) -> None:
+    def looked(self, now: float) -> None:
         """See `Pace.looked`."""
 
     def begin(self, epoch: int) -> None:
@@ -168,9 +168,9 @@ class FreshPace:
     def __post_init__(self) -> None:
         self._chosen = chosen_pace(self.freshness, ())
 
-    def looked(self, at: float) -> None:
+    def looked(self, now: float) -> None:
         """See `Pace.looked`."""
-        self._looks = self._looks[1], at
+        self._looks = self._looks[1], now
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""

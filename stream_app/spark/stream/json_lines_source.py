@@ -125,9 +125,9 @@ def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
         json.loads(line)
         problem = "it lacks a field, or a field has a wrong type"
     except ValueError as error:
-        problem = f"it is no JSON ({error})"
+        problem = f"it is not JSON ({error})"
     return WrongSourceError(
-        f"a line is no message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
+        f"a line is not a message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
         where=unquote(files[at].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; correct the file and start the job again. Files must appear '

@@ -44,11 +44,11 @@ def shown_batches(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Itera
     )
 
 
-def _vectors(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _vectors(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Lists of one length, or null, as lists of a fixed size."""
     nulls = values.is_null()
     starts = values.offsets.to_numpy()[:-1].astype(np.int64)
-    places = starts[:, None] + np.arange(kind.list_size)
-    is_hidden = np.repeat(nulls.to_numpy(zero_copy_only=False), kind.list_size)
+    places = starts[:, None] + np.arange(data_type.list_size)
+    is_hidden = np.repeat(nulls.to_numpy(zero_copy_only=False), data_type.list_size)
     elements = values.values.take(pa.array(places.ravel(), mask=is_hidden))
-    return pa.FixedSizeListArray.from_arrays(elements, type=kind, mask=nulls)
+    return pa.FixedSizeListArray.from_arrays(elements, type=data_type, mask=nulls)

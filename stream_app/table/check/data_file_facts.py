@@ -215,7 +215,7 @@ class FileFacts:
         if holds_blobs(self.entry.file):
             return  # PyPaimon counts no nulls there, and no reader asks
         if self.entry.bucket == POSTPONED:
-            return  # of unsorted rows the first and the last key are no bounds
+            return  # of unsorted rows the first and the last key are not bounds
         for column in self.columns:
             yield from column.differences()
 

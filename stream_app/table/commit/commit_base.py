@@ -43,7 +43,7 @@ class CommitBase:
             return self.latest.total_record_count
         return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(self.latest))
 
-    def watermark(self, given: int | None) -> int | None:
+    def watermark(self, own_watermark: int | None) -> int | None:
         """The later one of the snapshot's and of the given watermark; None: neither is there."""
         theirs = self.latest.watermark if self.latest else None
-        return max((mark for mark in (given, theirs) if mark is not None), default=None)
+        return max((mark for mark in (own_watermark, theirs) if mark is not None), default=None)

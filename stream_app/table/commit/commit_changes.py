@@ -111,12 +111,12 @@ def changes_of_overwrite(
 
 
 def _entries(
-    total_buckets: int, kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
+    total_buckets: int, file_kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
 ) -> Iterator[ManifestEntry]:
     own_total = change.total_buckets
     for file in files:
         yield ManifestEntry(
-            kind=kind,
+            kind=file_kind,
             partition=change.partition,
             bucket=change.bucket,
             total_buckets=total_buckets if own_total is None else own_total,

@@ -35,7 +35,7 @@ class CommitConflicts:
     _schemas_seen: set[int] = field(init=False, default_factory=set)
 
     def check(
-        self, kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
+        self, commit_kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
     ) -> None:
         """Check that changes fit on top of a snapshot.
 
@@ -45,9 +45,9 @@ class CommitConflicts:
         Raises:
             CommitConflictError: they do not fit; `files` names the commit's files in conflict.
         """
-        if kind is CommitKind.OVERWRITE:
+        if commit_kind is CommitKind.OVERWRITE:
             return  # an overwrite's deletes come from this very snapshot
-        live = self._added_since(known_id, latest) if kind is CommitKind.APPEND else None
+        live = self._added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
             live = FileStoreScan(self.table).live_in(latest, partitions)
@@ -59,7 +59,7 @@ class CommitConflicts:
         more = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
         where = self.table.paths.bucket(first.change.partition, first.change.bucket)
         error = CommitConflictError(
-            f"the {kind.value} commit does not fit: {what}{more}", where=where, fix=fix
+            f"the {commit_kind.value} commit does not fit: {what}{more}", where=where, fix=fix
         )
         raise error.about_files(conflict.change.file.file_name for conflict in clashes)
 

@@ -53,10 +53,10 @@ def with_row_sums(
 
 
 def _record_after(
-    before: SumRecord, table: FileStoreTable, kind: CommitKind, changes: CommitChanges
+    before: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
     """The record after a commit; None: it is not known."""
-    if kind is CommitKind.OVERWRITE:
+    if commit_kind is CommitKind.OVERWRITE:
         if any(entry.kind is FileKind.ADD for entry in changes.entries):
             return None
         if changes.is_of_all:
@@ -64,7 +64,7 @@ def _record_after(
         return without_partitions(before, {entry.partition for entry in changes.entries})
     if table.kind.merges_by_key:
         sums = _sums(changes.changelog)
-    elif kind is CommitKind.APPEND:
+    elif commit_kind is CommitKind.APPEND:
         sums = _sums(changes.entries)
     else:
         sums = {}

@@ -60,7 +60,7 @@ class CompactionChoice:
         for name in named:
             if name not in keys:
                 raise UsageError(
-                    f"{name!r} is no partition column: whole buckets are compacted",
+                    f"{name!r} is not a partition column: whole buckets are compacted",
                     where=table.location,
                     fix=f"name some of {', '.join(keys)}"
                     if keys
@@ -138,6 +138,8 @@ def parse_partition(text: str) -> dict[str, str]:
     for part in text.split(","):
         name, sign, value = part.partition("=")
         if not (name and sign):
-            raise UsageError(f"{text!r} is no partition", fix="write it as dt=2026-11-20,region=eu")
+            raise UsageError(
+                f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
+            )
         named[name.strip()] = value.strip()
     return named

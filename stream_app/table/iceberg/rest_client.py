@@ -150,7 +150,7 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
         ) from error
     except InvalidAnswerError:  # its text has the answer, which may be a token
         raise StreamAppError(
-            "what answers is no Iceberg REST catalog, or no server of its logins",
+            "what answers is not an Iceberg REST catalog, or no server of its logins",
             where=where,
             fix=f"correct {REST_PREFIX}{_URI} or {REST_PREFIX}oauth2-server-uri",
         ) from None

@@ -151,31 +151,33 @@ class RestCatalogTable:
         kept = max(1, self.table.options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
         return {**metadata.properties, **_DELETE_OLDER, _PREVIOUS_MAX: str(kept)}
 
-    def _commit(self, there: Table, metadata: IcebergMetadata) -> None:
-        if str(there.metadata.table_uuid) != metadata.table_uuid:
+    def _commit(self, published_table: Table, metadata: IcebergMetadata) -> None:
+        if str(published_table.metadata.table_uuid) != metadata.table_uuid:
             raise another_table(".".join(self.identifier))
-        if least := _least_numbers(there.metadata, metadata.current):
+        if least := _least_numbers(published_table.metadata, metadata.current):
             raise CatalogAheadError(least, where=".".join(self.identifier))
-        tags = self._possible_tags(there.metadata, metadata)
+        tags = self._possible_tags(published_table.metadata, metadata)
         updates = tuple(
-            _updates(there.metadata, replace(metadata, tags=tags), self._properties(metadata))
+            _updates(
+                published_table.metadata, replace(metadata, tags=tags), self._properties(metadata)
+            )
         )
         if updates:
             requirements = (
-                AssertTableUUID(uuid=there.metadata.table_uuid),
+                AssertTableUUID(uuid=published_table.metadata.table_uuid),
                 AssertRefSnapshotId(
-                    ref=_MAIN, snapshot_id=there.metadata.current_snapshot_id
+                    ref=_MAIN, snapshot_id=published_table.metadata.current_snapshot_id
                 ),
             )  # fmt: skip
-            self._catalog.commit_table(there, requirements, updates)
+            self._catalog.commit_table(published_table, requirements, updates)
 
-    def _possible_tags(self, there: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
+    def _possible_tags(self, published: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
         """The tags whose snapshots the catalog has or receives; the log names the others once."""
-        has = _common(there, metadata)
+        has = _common(published, metadata)
         gets = {
             snapshot.snapshot_id
             for snapshot in metadata.snapshots
-            if _is_taken(snapshot, there, metadata)
+            if _is_taken(snapshot, published, metadata)
         }
         possible = {name: number for name, number in metadata.tags.items() if number in has | gets}
         for name in sorted(metadata.tags.keys() - possible.keys() - self._left_out):
@@ -193,60 +195,64 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalo
     return RestCatalogTable(table, files.folder)
 
 
-def _common(there: TableMetadata, metadata: IcebergMetadata) -> set[int]:
+def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
     """The snapshots that a catalog shares; after a rollback a number may have another one."""
     lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
         snapshot.snapshot_id
-        for snapshot in there.snapshots
+        for snapshot in published.snapshots
         if snapshot.manifest_list == lists.get(snapshot.snapshot_id)
     }
 
 
-def _is_taken(snapshot: IcebergSnapshot, there: TableMetadata, metadata: IcebergMetadata) -> bool:
+def _is_taken(
+    snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
+) -> bool:
     """Whether a catalog accepts a snapshot: its sequence number must exceed the newest one there.
 
     The newest snapshot is always sent, and the server reports what is wrong with it.
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
-    return is_newest or snapshot.sequence_number > there.last_sequence_number
+    return is_newest or snapshot.sequence_number > published.last_sequence_number
 
 
-def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
+def _least_numbers(published: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
     """The least numbers that a snapshot must have; None if the catalog accepts it as it is."""
-    if any(snapshot.manifest_list == current.manifest_list for snapshot in there.snapshots):
+    if any(snapshot.manifest_list == current.manifest_list for snapshot in published.snapshots):
         return None
-    least = LeastNumbers(there.last_sequence_number + 1, getattr(there, "next_row_id", None) or 0)
+    least = LeastNumbers(
+        published.last_sequence_number + 1, getattr(published, "next_row_id", None) or 0
+    )
     first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
     is_behind = current.sequence_number < least.sequence_number or first_row_id < least.row_id
     return least if is_behind else None
 
 
 def _updates(
-    there: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
+    published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
     """The updates that lead from the catalog's state to a version."""
     ours = {
         snapshot["snapshot-id"]: snapshot
         for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
     }
-    same = _common(there, metadata)
+    same = _common(published, metadata)
     # What leaves goes first: after a rollback another snapshot has its number.
     gone = [
-        snapshot.snapshot_id for snapshot in there.snapshots if snapshot.snapshot_id not in same
+        snapshot.snapshot_id for snapshot in published.snapshots if snapshot.snapshot_id not in same
     ]
     replaced = [number for number in gone if number in ours]
     if replaced:
         yield RemoveSnapshotsUpdate(snapshot_ids=replaced)
-    yield from _schema_updates(there, metadata)
-    yield from _snapshot_updates(there, metadata, ours, same)
-    if there.current_snapshot_id != metadata.current.snapshot_id or replaced:
+    yield from _schema_updates(published, metadata)
+    yield from _snapshot_updates(published, metadata, ours, same)
+    if published.current_snapshot_id != metadata.current.snapshot_id or replaced:
         yield SetSnapshotRefUpdate(
             ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=metadata.current.snapshot_id
         )
     tags = {
         name: ref.snapshot_id
-        for name, ref in there.refs.items()
+        for name, ref in published.refs.items()
         if name != _MAIN and ref.snapshot_id not in replaced
     }
     for name in tags.keys() - metadata.tags.keys():
@@ -257,28 +263,30 @@ def _updates(
     expired = [number for number in gone if number not in ours]
     if expired:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired)
-    if dropped := sorted(there.properties.keys() & {"comment"} - properties.keys()):
+    if dropped := sorted(published.properties.keys() & {"comment"} - properties.keys()):
         yield RemovePropertiesUpdate(removals=dropped)
-    if changed := dict(properties.items() - there.properties.items()):
+    if changed := dict(properties.items() - published.properties.items()):
         yield SetPropertiesUpdate(updates=changed)
 
 
-def _schema_updates(there: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
+def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
     """The updates that add new schemas, and make the newest snapshot's schema the current one."""
-    numbers = _schema_numbers(there, metadata)
-    known = {schema.schema_id for schema in there.schemas}
+    numbers = _schema_numbers(published, metadata)
+    known = {schema.schema_id for schema in published.schemas}
     for schema, number in numbers.values():
         if number not in known:
             known.add(number)
             yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
     current = numbers[metadata.current.schema_id][1]
-    if current != there.current_schema_id:
+    if current != published.current_schema_id:
         yield SetCurrentSchemaUpdate(schema_id=current)
 
 
-def _schema_numbers(there: TableMetadata, metadata: IcebergMetadata) -> dict[int, tuple[Any, int]]:
+def _schema_numbers(
+    published: TableMetadata, metadata: IcebergMetadata
+) -> dict[int, tuple[Any, int]]:
     """Each schema with its number in the catalog, which counts schemas that differ for Iceberg."""
-    known, numbers = [(schema, schema.schema_id) for schema in there.schemas], {}
+    known, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
     for ours, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
         number = next((number for registered, number in known if registered == schema), None)
@@ -290,20 +298,20 @@ def _schema_numbers(there: TableMetadata, metadata: IcebergMetadata) -> dict[int
 
 
 def _snapshot_updates(
-    there: TableMetadata,
+    published: TableMetadata,
     metadata: IcebergMetadata,
     ours: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
     """The updates that add the snapshots which the catalog lacks, and set the branch and tags."""
-    numbers = _schema_numbers(there, metadata)
+    numbers = _schema_numbers(published, metadata)
     for snapshot in metadata.snapshots:
-        if snapshot.snapshot_id in same or not _is_taken(snapshot, there, metadata):
+        if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
             continue
         document = ours[snapshot.snapshot_id]
         here = {
             "schema-id": numbers[document["schema-id"]][1],
             # A catalog's times ascend too; a rollback publishes a snapshot of long ago.
-            "timestamp-ms": max(document["timestamp-ms"], there.last_updated_ms),
+            "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
         }
         yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **here}))

@@ -88,7 +88,7 @@ def _check_named(table: FileStoreTable, named: Mapping[str, str]) -> None:
     for name in named:
         if name not in keys:
             raise UsageError(
-                f"{name!r} is no partition column: whole partitions are overwritten",
+                f"{name!r} is not a partition column: whole partitions are overwritten",
                 where=table.location,
                 fix=f"name some of {', '.join(keys)}" if keys else "leave 'partition' out",
             )

@@ -8,7 +8,8 @@ Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,7 +17,11 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.near_names import unknown_name
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.predicate.functions import FUNCTIONS
+from stream_app.predicate.parser import parse_call
+from stream_app.predicate.predicate import Call, InnerField
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.pruning.row_filter import RowFilter
 
@@ -26,23 +31,34 @@ class RowChoice:
     """The requested rows and columns of a table. The readers extend it, and find the rows.
 
     Attributes:
-        columns: names, in the order of the result; None for all.
+        columns: names in the order of the result, and functions of columns such as
+            ``array_contains(tags, 'x')``; None for all columns.
         row_filter: keeps rows; may use columns that are not among `columns`.
         row_kind: put the column ``rowkind`` in front.
+        calls: the functions among `columns`, by their text.
 
     Raises:
-        UsageError: the table lacks a column, naming the nearest; or a name occurs twice.
+        UsageError: the table lacks a column, naming the nearest; a name occurs twice; or a function
+            does not fit its column.
     """
 
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
     row_filter: RowFilter | None = None
     row_kind: bool = False
+    calls: Mapping[str, Call] = field(init=False)
 
     def __post_init__(self) -> None:
-        names = self.table.schema.fields.names
+        fields = self.table.schema.fields
+        names = fields.names
         wanted = self.columns or ()
-        unknown = [name for name in wanted if name not in names]
+        calls = {
+            text: whole_column_call(text, fields)
+            for text in wanted
+            if text not in names and text.partition("(")[0].strip() in FUNCTIONS
+        }
+        object.__setattr__(self, "calls", calls)
+        unknown = [name for name in wanted if name not in names and name not in calls]
         if unknown:
             raise UsageError(
                 "; ".join(unknown_name("column", name, names) for name in unknown),
@@ -57,18 +73,52 @@ class RowChoice:
     def schema(self) -> pa.Schema:
         """Arrow schema of the result."""
         fields = self.table.schema.fields
-        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
+        wanted = fields.names if self.columns is None else self.columns
+        schema = arrow_schema(
+            RowType(tuple(self.calls.get(name) or fields.field(name) for name in wanted))
+        )
         return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+
+    @property
+    def needed_columns(self) -> frozenset[str]:
+        """The columns of the table that the result and the condition are made of."""
+        wanted = self.table.schema.fields.names if self.columns is None else self.columns
+        of_result = (
+            self.calls[name].column.name if name in self.calls else name for name in wanted
+        )
+        return frozenset((*of_result, *(self.row_filter.columns if self.row_filter else ())))
 
     def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested part of a batch that has all needed columns."""
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)
         names = self.table.schema.fields.names if self.columns is None else self.columns
-        columns = [batch.column(name) for name in names]
+        columns = [self._values(batch, name) for name in names]
         if self.row_kind:
             columns.insert(0, kind_texts(batch))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _values(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        call = self.calls.get(name)
+        if call is None:
+            return batch.column(name)
+        return call.compute(batch.column(call.column.name), *call.literals)
+
+
+def whole_column_call(text: str, fields: RowType) -> Call:
+    """A function of a column in the place of a column's name.
+
+    Raises:
+        UsageError: the text is another one, or the function looks inside of a column.
+    """
+    call = parse_call(text, fields, FUNCTIONS)
+    if not isinstance(call, Call) or isinstance(call.column, InnerField):
+        raise UsageError(
+            f"{text} is not a function of a whole column",
+            where="the columns of a read",
+            fix="write for example variant_get(doc, '$.total', 'INT')",
+        )
+    return replace(call, name=text)
 
 
 ROW_KIND = "rowkind"

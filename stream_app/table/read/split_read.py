@@ -178,8 +178,7 @@ class SplitRead(RowChoice):
         if self.columns is None:
             return schema.fields
         needed = {
-            *self.columns,
-            *(() if self.row_filter is None else self.row_filter.columns),
+            *self.needed_columns,
             *schema.trimmed_primary_keys,
             *schema.sequence_fields,
         }

@@ -324,7 +324,7 @@ class FileCollector:
 
 
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
-    """Delete the files, kind after kind. A missing file is no error.
+    """Delete the files, kind after kind. A missing file is not an error.
 
     First it syncs the deletions of versions and tags. Otherwise a machine crash could restore a
     version whose files are already deleted. Deleted data files may reappear; they are orphans then.

@@ -39,7 +39,7 @@ def retention_ms(text: str | None) -> int | None:
     """The longest time that the tag lives; None if nothing needs protection.
 
     Raises:
-        UsageError: the text is no duration of a second or more.
+        UsageError: the text is not a duration of a second or more.
     """
     if text is None:
         return None
@@ -47,7 +47,7 @@ def retention_ms(text: str | None) -> int | None:
         return parse_retention_ms(text)
     except ValueError:
         raise UsageError(
-            f"protect = {text!r} is no duration of a second or more",
+            f"protect = {text!r} is not a duration of a second or more",
             fix="give a time that is longer than the read, such as '1 h'",
         ) from None
 

@@ -230,7 +230,7 @@ def millis_of(timestamp: Timestamp) -> int:
             at = datetime.datetime.fromisoformat(at)
         except ValueError:
             raise UsageError(
-                f"{timestamp!r} is no timestamp",
+                f"{timestamp!r} is not a timestamp",
                 fix="write 2026-01-31, 2026-01-31T12:00:00, 2026-01-31T12:00:00.123+01:00, or "
                 "milliseconds since 1970",
             ) from None

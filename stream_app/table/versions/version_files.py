@@ -85,15 +85,18 @@ def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
                 yield _decoded(kind, path, data)
 
 
-def _paths(file_io: FileIO, root: str, kind: VersionKind) -> list[str]:
-    if kind is VersionKind.TAG:
+def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
+    if version_kind is VersionKind.TAG:
         return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
-    folder = f"{root}/{kind.value}"
-    return [f"{folder}/{kind.value}-{n}" for n in numbers_of(file_io, folder, f"{kind.value}-")]
+    folder = f"{root}/{version_kind.value}"
+    return [
+        f"{folder}/{version_kind.value}-{n}"
+        for n in numbers_of(file_io, folder, f"{version_kind.value}-")
+    ]
 
 
-def _decoded(kind: VersionKind, path: str, data: bytes) -> NamedVersion:
+def _decoded(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
     try:
-        return NamedVersion(kind=kind, path=path, snapshot=decode_snapshot(data))
+        return NamedVersion(kind=version_kind, path=path, snapshot=decode_snapshot(data))
     except CorruptFileError as error:
-        return NamedVersion(kind=kind, path=path, snapshot=None, problem=error.what)
+        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.what)

@@ -17,7 +17,7 @@ from stream_app.variants.compiled.value_bytes import put_metadata, put_value
 from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
 
 EncodedPart = tuple[pa.Array, pa.Array, Bools]
-"""Values and dictionaries, binary [m]; bool [m], which texts are no documents."""
+"""Values and dictionaries, binary [m]; bool [m], which texts are not documents."""
 _PART_BYTES = 1 << 20
 _END = np.frombuffer(b'",' + bytes(30), np.uint8)
 """Ends every text that has no end."""

@@ -135,6 +135,17 @@ def test_nesting_has_an_end() -> None:
         condition("(" * 500 + "n = 1" + ")" * 500, _columns())
 
 
+def test_conditions_of_one_form_share_their_function() -> None:
+    """Arrow never forgets a function, and a page may be asked for many conditions."""
+    columns = parse_columns("tags ARRAY<TIMESTAMP(0)>")
+    batch = pa.record_batch([pa.array([[1], [2]], pa.list_(pa.timestamp("ms")))], ["tags"])
+    before = len(pc.function_registry().list_functions())
+    for fraction in range(50):
+        text = f"array_contains(tags, TIMESTAMP '1970-01-01 00:00:00.{fraction:04}')"
+        assert batch.filter(condition(text, columns)).num_rows == (fraction in (10, 20))
+    assert len(pc.function_registry().list_functions()) <= before + 1
+
+
 def test_line_breaks_are_blanks_but_not_in_texts() -> None:
     batch = pa.record_batch({"n": pa.array([1, 2], pa.int32()), "s": ["a\nb", "a b"]})
     kept = batch.filter(condition("n > 0\n AND s\n=\n'a\nb'", _columns()))

@@ -29,21 +29,32 @@ Events = Sequence[dict[str, Any]]
 
 @dataclass
 class Watched:
-    """A job of its own, what was sent to it, and what its table must hold."""
+    """A job of its own, what was sent to it, and what its table must hold.
+
+    Attributes:
+        further: a second cluster; every second row is in its topic.
+    """
 
     folder: Path
     broker: EmbeddedBroker
+    further: EmbeddedBroker | None = None
     job: IngestProcess = field(init=False)
     sent: int = 0
 
     def __post_init__(self) -> None:
         self.topic = new_topic(self.broker)
+        clusters: dict[str, Any] = {}
+        if self.further is not None:
+            new_topic(self.further, name=self.topic)
+            servers = {"clusters.eu.bootstrap-servers": self.further.bootstrap}
+            clusters = {**servers, "merge-shards": True}
         conf = job_conf(
             self.folder,
             source={
                 "bootstrap-servers": self.broker.bootstrap,
                 "topics": [self.topic],
                 "max-offsets-per-trigger": PER_EPOCH,
+                **clusters,
             },
             table={"options.num-sorted-run.compaction-trigger": "3"},
             stream={"trigger": "0 seconds", "driver-messages": 0},  # workers have all epochs
@@ -58,7 +69,10 @@ class Watched:
     def send(self, count: int) -> None:
         """Rows with keys of their own."""
         numbers = range(self.sent, self.sent + count)
-        produce(self.broker, self.topic, [change(number, f"v{number}") for number in numbers])
+        rows = [change(number, f"v{number}") for number in numbers]
+        produce(self.broker, self.topic, rows if self.further is None else rows[::2])
+        if self.further is not None:
+            produce(self.further, self.topic, rows[1::2])
         self.sent += count
 
     def wait_until_all_is_in(self, seconds: float = SECONDS_MAX) -> None:
@@ -69,6 +83,13 @@ class Watched:
         settings = ("stream.trigger=availableNow", f"source.max-offsets-per-trigger={self.sent}")
         done = server.run(self.job.conf, *settings)
         assert done.code == 0, done.output
+        self.check()
+
+    def end_of_one_run(self) -> None:
+        """Wait for all rows, stop the job, which was never started again, and look at its table."""
+        self.wait_until_all_is_in()
+        assert self.job.runs == 1
+        assert self.job.stop() == 0, self.job.log()
         self.check()
 
     def check(self) -> None:
@@ -164,10 +185,28 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
         time.sleep(2)
         own_broker.start()
         watched.send(5 * PER_EPOCH)
+        watched.end_of_one_run()
+    finally:
+        _end(job)
+
+
+def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, own_broker: EmbeddedBroker
+) -> None:
+    watched = Watched(tmp_path, kafka_broker, own_broker)
+    job = watched.job
+    try:
+        watched.send(4 * PER_EPOCH)
+        job.start()
         watched.wait_until_all_is_in()
-        assert job.runs == 1
-        assert job.stop() == 0, job.log()
-        watched.check()
+        own_broker.kill()
+        produce(kafka_broker, watched.topic, [change(watched.sent, f"v{watched.sent}")])
+        time.sleep(5)
+        assert changes(job.events()) == watched.sent, "an epoch takes messages of all clusters"
+        watched.sent += 1
+        own_broker.start()
+        watched.send(4 * PER_EPOCH)
+        watched.end_of_one_run()
     finally:
         _end(job)
 

@@ -231,7 +231,7 @@ def test_a_table_of_hive_is_no_table_of_ours(
     metastore.client().call(MetastoreMethod("create_table"), nested(Struct(table)))
     assert catalog.list_tables("shop") == []
     assert catalog.table(ORDERS) is None
-    with pytest.raises(UsageError, match=r"shop\.orders of the metastore is no Paimon table"):
+    with pytest.raises(UsageError, match=r"shop\.orders of the metastore is not a Paimon table"):
         created(catalog)
     with pytest.raises(UsageError, match="upper-case"):
         created(catalog, Identifier("shop", "Orders"))

@@ -225,7 +225,7 @@ def test_values_without_counterpart_end_the_job_at_once(
     job.model.changes.append([])
     for k in (2, 3, 4):
         job.write([("+I", {"k": k, "s": k})])
-    with pytest.raises(CompactionError, match="'one' is no INT"):
+    with pytest.raises(CompactionError, match="'one' is not a valid INT"):
         job.write([("+I", {"k": 5, "s": 5})])
     paimon_java.alter(job.table.location, ("type", "s", "STRING"))
     assert len(same_as_java(paimon_java, job.table.location)) >= 3

@@ -196,7 +196,7 @@ TEXT_TYPES = ("CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES")
 CASES: dict[str, tuple[str, list[Any], Callable[[str], bool]]] = {
     stored: (stored, values, every_one) for stored, values in STORED.items()
 } | {
-    # What is no number, no date or too far away has no counterpart: test_what_java_cannot_read.
+    # What is not a number, no date or too far away has no counterpart: test_what_java_cannot_read.
     stored: (stored, STORED[stored], lambda wanted: is_of(wanted, *TEXT_TYPES))
     for stored in ("CHAR(4)", "VARCHAR(5)", "STRING")
 } | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import stream_app
 from stream_app.app.cli.main import main
 from stream_app.app.text.value_text import plain_texts
 from stream_app.errors import UsageError
@@ -189,10 +191,45 @@ def test_conditions_on_members_of_what_paimon_wrote(
         for where, keys in conditions.items():
             rows = PaimonTable(open_table(table.location)).read(columns=["k"], where=where)
             assert sorted(rows.read_all()["k"].to_pylist()) == keys, where
+            assert_members_are_read(table.location, where, keys)
         compact_whole(replace(open_table(table.location), schema=schema()))
+    columns = "k,variant_get(doc, '$.customer.city'), variant_get(doc, '$.n', 'DECIMAL(9, 2)')"
+    words = ("--columns", columns, "--where", "k = 0", "--format", "csv")
+    assert main(["read", table.location, *words]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == '0,"Bonn",'
     where = "variant_get(doc, '$.id', 'BIGINT') > 0"
     assert main(["read", table.location, "--where", where]) == 2
     assert "use try_variant_get, which is null for such a member" in capsys.readouterr().err
+
+
+def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
+    """Functions in the place of columns, of versions, of differences and of changes."""
+    city, number = "variant_get(doc, '$.customer.city')", "try_variant_get(doc, '$.id', 'BIGINT')"
+    wanted = {0: ("Bonn", 17), 1: ("Köln", 3_000_000_000), 3: (None, None)}
+    reader, newest = stream_app.open_table(location), open_table(location).snapshots.latest_id()
+    assert newest is not None
+    tables = [
+        reader.read(columns=[city, "k", number], where=where).read_all(),
+        reader.read_incremental((0, newest), columns=[city, "k", number], where=where).read_all(),
+    ]
+    for rows in tables:
+        assert rows.schema.names == [city, "k", number]
+        assert rows.schema.types == [pa.string(), pa.int32(), pa.int64()]
+        seen = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
+        assert seen == {key: wanted[key] for key in keys}
+
+
+def test_columns_that_are_no_functions_of_a_column_are_refused(tmp_path: Path) -> None:
+    table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
+    reader = PaimonTable(table)
+    for column, why in (
+        ("variant_get(doc)", "expected a VARIANT, a 'path' and at most one 'type'"),
+        ("variant_get(nothing, '$.a')", "cannot read the column: unknown column 'nothing'"),
+        ("array_length(n)", "unknown column 'array_length(n)'"),
+        ("variant_get(doc, '$.a') = 'x'", "expected the end"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(why)):
+            reader.read(columns=[column])
 
 
 def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> None:

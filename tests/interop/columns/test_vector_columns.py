@@ -167,7 +167,7 @@ def test_vectors_are_printed_as_json(
     [
         ("k INT, v VECTOR<INT, 2>", ("v",), {}, "which is VECTOR<INT, 2>"),
         ("k INT, v VECTOR<INT, 2>", ("k",), {"file.format": "orc"}, "ORC cannot hold"),
-        ("k INT, v VECTOR<INT, 2>", ("k",), {"vector-field": "k"}, "no column of type VECTOR"),
+        ("k INT, v VECTOR<INT, 2>", ("k",), {"vector-field": "k"}, "not a column of type VECTOR"),
     ],
 )
 def test_what_vectors_cannot_be_is_refused(

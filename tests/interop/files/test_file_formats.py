@@ -144,7 +144,7 @@ def test_levels_in_avro_and_its_codecs(
     ("columns", "options", "problem"),
     [
         ("k INT, t TIMESTAMP(9)", {}, "6 fractional digits"),
-        ("k INT, `a b` INT", {}, "no name of a field in Avro"),
+        ("k INT, `a b` INT", {}, "not a name of a field in Avro"),
         ("k INT", {"file.compression": "lz4"}, "no codec lz4"),
     ],
 )

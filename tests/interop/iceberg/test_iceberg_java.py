@@ -83,7 +83,7 @@ LEVEL_0 = {
     "manifest list: min_sequence_number": "as added_snapshot_id",
 }
 OF_VECTORS = {
-    "snapshot: summary.operation": "a snapshot with new vectors is no append",
+    "snapshot: summary.operation": "a snapshot with new vectors is not an append",
     "vector: file_path": "PyIceberg and DuckDB want a Puffin file, Java names Paimon's index file",
     "vector: content_offset": "a Puffin file's header is longer by three bytes",
     "vector: file_size_in_bytes": "a Puffin file has a footer",

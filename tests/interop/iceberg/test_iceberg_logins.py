@@ -225,6 +225,6 @@ def test_an_error_about_something_that_is_no_login_server_hides_its_answer(
 ) -> None:
     login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}
     commit(a_table(tmp_path, guarded.uri, **login), 0)
-    assert "what answers is no Iceberg REST catalog, or no server of its logins" in caplog.text
+    assert "what answers is not an Iceberg REST catalog, or no server of its logins" in caplog.text
     assert f"{REST}oauth2-server-uri" in caplog.text
     assert SECRET not in caplog.text

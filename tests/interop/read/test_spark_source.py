@@ -118,7 +118,8 @@ def test_members_of_variants_are_those_that_spark_takes_out(
     variants, _ = variants_of(pa.array(documents))
     variant = DataField(field_id=0, name="d", data_type=parse_data_type("VARIANT"))
     literals = [Literal("TEXT", "$.m"), Literal("TEXT", wanted)]
-    ours = FUNCTIONS["try_variant_get"](variant, literals).compute(variants).to_pylist()
+    call = FUNCTIONS["try_variant_get"](variant, literals)
+    ours = call.compute(variants, *call.literals).to_pylist()
     assert list(map(repr, ours)) == list(map(repr, theirs))
 
 
@@ -129,8 +130,8 @@ def test_elements_of_arrays_are_those_that_spark_contains(spark: SparkSession) -
     for value in ("1", "2", "0", "NaN"):
         taken = frame.selectExpr(f"array_contains(a, double('{value}')) m")
         literal = Literal("TEXT" if value == "NaN" else "NUMBER", value)
-        contains = FUNCTIONS["array_contains"](column, [literal]).compute
-        ours = contains(pa.array(arrays, pa.list_(pa.float64()))).to_pylist()
+        call = FUNCTIONS["array_contains"](column, [literal])
+        ours = call.compute(pa.array(arrays, pa.list_(pa.float64())), *call.literals).to_pylist()
         assert ours == [row["m"] for row in taken.collect()], value
 
 

@@ -114,7 +114,7 @@ def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFi
     ("words", "what"),
     [
         (["--source", "tag:none"], "none"),
-        (["--source", "jdbc:oracle://a/b"], "no URL of a database"),
+        (["--source", "jdbc:oracle://a/b"], "not a URL of a database"),
         (["--source", "tag:x", "--quick"], "checksums alone"),
         (["--source", "tag:x", "--wait", "5"], "no unit"),
     ],

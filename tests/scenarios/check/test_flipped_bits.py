@@ -164,7 +164,7 @@ def test_a_flipped_bit_is_found_or_harmless(table: Path, kind: str, seed: int) -
 
 
 def test_a_page_of_a_condition_that_is_passed_over_is_noticed(table: Path) -> None:
-    """pyarrow leaves out a page whose header says that it is no data page."""
+    """pyarrow leaves out a page whose header says that it is not a data page."""
     right = answered(table, "")
     questions = set()
     for file in sorted(table.rglob("data-*.parquet")):

@@ -164,7 +164,7 @@ def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
     ("kind", "field", "problem"),
     [
         ("STRING", "t", "'t' is STRING: use INT, BIGINT or TIMESTAMP"),
-        ("INT", "u", "names 'u', which is no column"),
+        ("INT", "u", "names 'u', which is not a column"),
         ("INT", "", "is not set"),
     ],
 )

@@ -189,5 +189,5 @@ def test_chosen_partitions(
 
 def test_a_table_without_partitions_cannot_be_chosen_from(tmp_path: Path) -> None:
     choice = CompactionChoice(partitions=({"dt": "1"},))
-    with pytest.raises(UsageError, match="'dt' is no partition column"):
+    with pytest.raises(UsageError, match="'dt' is not a partition column"):
         choice.check(a_table(tmp_path))

@@ -14,18 +14,13 @@ import numpy as np
 import pytest
 
 from bench.compact.compaction_simulation import (
-    ASCENDING,
     FLUSHES,
-    INSERTS,
-    LOADS,
-    MB,
     TRIGGERS,
-    UPDATES,
-    Load,
     Simulation,
     simulate,
     simulated_bucket,
 )
+from bench.compact.loads import ASCENDING, INSERTS, LOADS, MB, UPDATES, Load
 from stream_app.table.compact.coordinator import CompactCoordinator
 
 TRIGGER = "num-sorted-run.compaction-trigger"

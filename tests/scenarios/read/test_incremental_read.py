@@ -155,7 +155,7 @@ def test_a_snapshot_that_is_gone_amid_a_range_is_reported(small: SmallTable) -> 
 
 @pytest.mark.parametrize("vectors", ["false", "true"])
 def test_differences_of_random_versions(tmp_path: Path, seed: int, vectors: str) -> None:
-    """The old version with the differences is the new one; NaN and null are no differences."""
+    """The old version with the differences is the new one; NaN and null are not differences."""
     noise = random.Random(seed)
     small = small_table(
         tmp_path / "t", "p STRING, k INT, v DOUBLE, w STRING", ("p", "k"), ("p",), bucket=2,

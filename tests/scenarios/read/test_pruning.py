@@ -102,7 +102,7 @@ def test_values_leave_out_a_section_only_whole(tmp_path: Path) -> None:
 def test_values_leave_out_no_section_whose_engine_makes_new_ones(
     tmp_path: Path, engine: str, files: int
 ) -> None:
-    """A sum of values can pass where none of them does; a file that overlaps nothing is no sum."""
+    """A sum of values can pass where none of them does; a file without overlap is not a sum."""
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), write_only=True)
     small.commit(*ints(1, 2, 3, v="old"))
     small.commit(*ints(2, v="new"))

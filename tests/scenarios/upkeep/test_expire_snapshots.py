@@ -98,7 +98,7 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
     for place in range(len(count.done)):
         fault = Fault(at=place, mode=mode, stays_dead=True)
         folder = copytree(tmp_path / "whole", tmp_path / str(place))
-        with contextlib.suppress(InjectedError):  # a hint that cannot be written is no failure
+        with contextlib.suppress(InjectedError):  # a hint that cannot be written is not a failure
             expire(at(table, folder, fault), **kept)
         assert fault.has_struck
         left = at(table, folder)

@@ -97,7 +97,9 @@ def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> 
 
 def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
     small = a_table(tmp_path, "k INT, op STRING", **{"rowkind.field": "op"})
-    with pytest.raises(MergeError, match=r"rowkind\.field 'op' of a row is 'I', which is no row"):
+    with pytest.raises(
+        MergeError, match=r"rowkind\.field 'op' of a row is 'I', which is not a row"
+    ):
         small.commit(("+I", {"k": 1, "op": "+I"}), ("+I", {"k": 2, "op": "I"}))
 
 

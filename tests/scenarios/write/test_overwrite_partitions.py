@@ -187,7 +187,7 @@ def test_new_files_lie_on_the_highest_level(tmp_path: Path, upgrade: str, level:
     ("rows", "partition", "what"),
     [
         (day("mon", "x"), {"dt": "tue"}, "dt=mon do not belong to the partition"),
-        (day("mon", "x"), {"day": "mon"}, "'day' is no partition column"),
+        (day("mon", "x"), {"day": "mon"}, "'day' is not a partition column"),
         ([{"dt": "mon", "k": None, "v": "x"}], None, "'k' of type INT NOT NULL: 1 values are"),
     ],
 )

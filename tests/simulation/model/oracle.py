@@ -55,7 +55,7 @@ class Oracle:
         goes_back_to: no rollback of this round goes back behind this one; None: there is none.
         before: what there was before the table went back in this round.
         cut: what is left of it; meant only then.
-        others: what those who are no job take out of the table.
+        others: what those who are not a job take out of the table.
         kept: the versions that stay readable without a snapshot.
         time: the versions that lead to the newest one.
         is_checked: ``check`` looks at the table at the end.

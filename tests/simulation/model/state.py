@@ -36,7 +36,7 @@ class Rules:
     """What the options of a table say about its rows.
 
     Attributes:
-        keys: its primary key, and the partition where that is no part of it; empty: it has none.
+        keys: its primary key, and the partition where that is not a part of it; empty: it has none.
         crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
         records_unchanged: an update with the same values is told.

@@ -121,7 +121,7 @@ def _described(entry: ManifestEntry) -> dict[str, Any]:
 
 def theirs(paimon_java: PaimonJava, writer: TableWriter, changes: list[Change], number: int,
            **options: Any) -> None:  # fmt: skip
-    """Paimon writes changes; the model knows of them, under an epoch that is no epoch of ours."""
+    """Paimon writes changes; the model knows of them, under an epoch that is not ours."""
     rows = [(kind, normal_value(dict(row))) for kind, row in changes]
     paimon_java.write(writer.table.location, rows, identifier=number, options=options)
 

@@ -100,5 +100,5 @@ def serve(
     for line in sys.stdin:
         try:
             send(answering(json.loads(line)))
-        except BaseException as error:  # a panic of polars is no Exception
+        except BaseException as error:  # a panic of polars is not an Exception
             send({"error": words_of(error)})

@@ -104,7 +104,7 @@ def rows(keys: Iterable[int], text: str = "new") -> list[dict[str, Any]]:
 
 
 def bad(origin: str, key: int) -> Message:
-    """A change whose ``n`` is no number."""
+    """A change whose ``n`` is not a number."""
     return change(origin, {**a_row(key), "n": "none"})
 
 

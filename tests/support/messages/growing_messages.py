@@ -94,7 +94,7 @@ GROWING: dict[str, Growing] = {
         _each(lambda key: f'"v":{_ODD[key % 3]}'), columns="id BIGINT, v INT"
     ),
     "kinds that take turns": Growing(_each(lambda key: f'"v":{_KINDS[key % 4]}')),
-    "texts that are no time": Growing(
+    "texts that are not time": Growing(
         _each(lambda key: f'"v":"2024-{key}"'), columns="id BIGINT, v TIMESTAMP(6)"
     ),
 }  # fmt: skip

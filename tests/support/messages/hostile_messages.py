@@ -227,7 +227,7 @@ def _operation(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _bytes(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    """Bytes that are no UTF-8, within a text."""
+    """Bytes that are not UTF-8, within a text."""
     good = _good(wrapping, number, rng)
     broken, text = rng.choice(BROKEN_BYTES), f'"s{number}'.encode()
     assert good.value is not None

@@ -24,7 +24,7 @@ class Pairs(list[tuple[str, Any]]):
 
 
 class NoJsonError(ValueError):
-    """The text is no JSON, or nested too deeply."""
+    """The text is not JSON, or nested too deeply."""
 
 
 def parse(text: str) -> Any:
@@ -40,7 +40,7 @@ def parse(text: str) -> Any:
             text, parse_int=Number, parse_float=Number, parse_constant=refuse,
             object_pairs_hook=Pairs,
         )  # fmt: skip
-        written(document).encode()  # half of a surrogate pair is no character
+        written(document).encode()  # half of a surrogate pair is not a character
     except ValueError as problem:
         raise NoJsonError(str(problem)) from None
     return document

@@ -12,16 +12,8 @@ from functools import cache
 import pytest
 
 from bench.compact.compaction_outcome import HEAD, Outcome
-from bench.compact.compaction_simulation import (
-    FLUSHES,
-    FRESHNESS,
-    INSERTS,
-    LOADS,
-    MB,
-    UPDATES,
-    Load,
-    simulate,
-)
+from bench.compact.compaction_simulation import FLUSHES, FRESHNESS, simulate
+from bench.compact.loads import INSERTS, LOADS, MB, UPDATES, Load
 from tests.support.suite.datadriven import rewriting
 from tests.tidy.project_files import ROOT, text_of
 
@@ -62,7 +54,10 @@ def simulated(row: str) -> str:
     options = dict(re.findall(r"`([^`]+)` = ([^,]+)", settings))
     assert bool(options) != (settings == "defaults"), settings
     freshness = FRESHNESS if options.pop("compaction-policy", None) else None
-    return outcome(LOADS[load], FLUSHES, freshness, **options).markdown(load, settings)
+    longer = re.search(r"epochs (\d+) × as long", settings)
+    times = int(longer[1]) if longer else 1
+    shape = LOADS[load].with_longer_epochs(times)
+    return outcome(shape, FLUSHES // times, freshness, **options).markdown(load, settings)
 
 
 @cache

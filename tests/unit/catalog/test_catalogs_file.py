@@ -70,7 +70,7 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
     ("text", "name", "problem"),
     [
         (None, "lake", "the file of catalogs cannot be read"),
-        ("[lake", "lake", "is no TOML"),
+        ("[lake", "lake", "is not TOML"),
         (LAKE, "lak", "did you mean 'lake'"),
         ("[lake]\nwarehose = 'w'", "lake", "did you mean 'warehouse'"),
         ("[lake]\nmetastore = 'glue'", "lake", "metastore.*'glue' is not supported"),
@@ -84,7 +84,7 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         (
             "[lake]\nwarehouse = 'w'\nmetastore = 'jdbc'\nuri = 'jdbc:oracle:x'",
             "lake",
-            "no URL of a database",
+            "not a URL of a database",
         ),
     ],
 )

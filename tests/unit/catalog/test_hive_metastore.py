@@ -87,8 +87,8 @@ def test_types_have_hives_names(paimon: str, hive: str) -> None:
         ("thrift://a:1", "thrift://a:1"),
         (" thrift://a , thrift://b.c:2/", "thrift://a:9083 thrift://b.c:2"),
         ("thrift://[::1]:3", "thrift://::1:3"),
-        ("http://a:1", "'http://a:1' is no address"),
-        ("a:9083", "'a:9083' is no address"),
+        ("http://a:1", "'http://a:1' is not an address"),
+        ("a:9083", "'a:9083' is not an address"),
         (",", "the Hive catalog has no address"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_site_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"hive-site\.xml cannot be read: No such file"):
         hive_catalog(options)
     (tmp_path / "hive-site.xml").write_text("<configuration>")
-    with pytest.raises(UsageError, match=r"hive-site\.xml is no XML"):
+    with pytest.raises(UsageError, match=r"hive-site\.xml is not XML"):
         hive_catalog(options)
 
 

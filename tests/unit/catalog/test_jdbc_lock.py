@@ -87,7 +87,7 @@ def test_connections_are_made_anew_elsewhere(connections: Connections) -> None:
     lock_of(connections, StandingClock())
     copied = pickle.loads(pickle.dumps(connections))
     assert copied.rows("SELECT 1") == [(1,)]
-    # A connection that the database has closed meanwhile is no error.
+    # A connection that the database has closed meanwhile is not an error.
     connections._idle[0].close()
     assert connections.rows("SELECT 1") == [(1,)]
     connections._idle[0].close()

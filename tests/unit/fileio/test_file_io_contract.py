@@ -170,7 +170,7 @@ def test_a_listing_has_sizes_times_and_folders(place: Place) -> None:
     place.io.write_bytes(place.path("two"), b"1")
     statuses = {status.name: status for status in place.io.list_status(place.folder)}
     assert statuses.keys() == {"below", "two"}
-    assert place.io.list_names(place.folder) == ["two"], "a folder is no file"
+    assert place.io.list_names(place.folder) == ["two"], "a folder is not a file"
     assert (statuses["below"].is_folder, statuses["below"].size) == (True, 0)
     assert (statuses["two"].is_folder, statuses["two"].size) == (False, 1)
     # Stores tell whole seconds.

@@ -97,5 +97,5 @@ def test_its_text_holds_no_secret() -> None:
 def test_attempts_are_counted_from_one(text: str) -> None:
     assert s3_options({}, {}).max_attempts is None
     assert s3_options({}, {"AWS_MAX_ATTEMPTS": "4"}).max_attempts == 4
-    with pytest.raises(UsageError, match=f"{text!r} is no number of attempts"):
+    with pytest.raises(UsageError, match=f"{text!r} is not a number of attempts"):
         s3_options({}, {"AWS_MAX_ATTEMPTS": text})

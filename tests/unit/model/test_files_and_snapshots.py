@@ -78,7 +78,7 @@ def test_a_delete_finds_its_add_and_nothing_else() -> None:
         replace(ENTRY, file=replace(FILE, external_path="s3://elsewhere/f")),
     ]
     assert ENTRY.identity not in {other.identity for other in others}
-    # The number of buckets and what a file is made of are no part of it.
+    # The number of buckets and what a file is made of are not part of it.
     assert replace(ENTRY, total_buckets=8, file=replace(FILE, row_count=9)).identity == (
         ENTRY.identity
     )

@@ -47,7 +47,7 @@ def test_every_problem_is_in_one_error() -> None:
             time_millis=0,
         )
     assert str(caught.value) == (
-        "the table definition is wrong: primary-keys names 'no', which is no column; "
+        "the table definition is wrong: primary-keys names 'no', which is not a column; "
         "primary key 'id' is FLOAT: floating point cannot be a key; "
         "option 'bucket' is 0: give a fixed number ≥ 1, such as bucket = 4, -1 for buckets as keys "
         "come, or -2 for those that a compaction gives\n"

@@ -53,7 +53,7 @@ def compared_topics(
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
             raise UsageError(
-                f"{option} {args.source_kafka} is no topic",
+                f"{option} {args.source_kafka} is not a topic",
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
         bootstrap_servers(servers, f"{option} {args.source_kafka}")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from stream_app.errors import UsageError
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.table.versions.time_travel import Timestamp
+
+_COMMA_OR_ENCLOSED = re.compile(r"(,)|'[^']*'|\((?:'[^']*'|[^'()])*\)")
+"""A comma between two columns, or a text or an argument list whose commas are inside."""
 
 
 def timestamp_argument(text: str) -> Timestamp:
@@ -29,5 +34,11 @@ def duration_argument(name: str, text: str) -> int:
 
 
 def columns_argument(text: str | None) -> list[str] | None:
-    """The names that ``--columns`` lists, or None for all columns."""
-    return None if text is None else [part.strip() for part in text.split(",")]
+    """The names and functions that ``--columns`` lists, or None for all columns."""
+    if text is None:
+        return None
+    commas = [match.start() for match in _COMMA_OR_ENCLOSED.finditer(text) if match[1]]
+    return [
+        text[begin:end].strip()
+        for begin, end in zip([0, *(at + 1 for at in commas)], [*commas, None], strict=True)
+    ]

@@ -31,7 +31,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
     meant = f"did you mean {near}? " if near else ""
     names = ", ".join(sorted(known)[:_SHOWN_MAX])
     more = f" and {len(known) - _SHOWN_MAX} more" if len(known) > _SHOWN_MAX else ""
-    tables = f"the tables are {names}{more}" if known else "the job has met no table yet"
+    tables = f"the tables are {names}{more}" if known else "the job has not seen any table yet"
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{tables}")
 
 

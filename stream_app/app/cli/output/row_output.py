@@ -39,7 +39,7 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError(
             f"{path} cannot be written: "
-            + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
+            + ("it is a folder" if path.is_dir() else f"{path.parent} is not a folder"),
             fix="give the name of a file in an existing folder",
         )
     if path.exists() and not path.is_file():  # a pipe or a device
@@ -97,10 +97,12 @@ WRITERS: dict[str, Callable[[Batches, pa.Schema, BinaryIO], None]] = {
 }
 
 
-def is_numeric(kind: pa.DataType) -> bool:
+def is_numeric(data_type: pa.DataType) -> bool:
     """Whether a column of this type is right-aligned."""
     return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_decimal(data_type)
     )
 
 
@@ -120,6 +122,6 @@ def _csv_column(column: pa.Array) -> pa.Array:
     return base64_texts(column) if pa.types.is_binary(column.type) else column
 
 
-def with_constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
+def with_constant(value: object, data_type: pa.DataType, count: int) -> pa.Array:
     """The rows with a further column of one constant."""
-    return pc.cast(pa.repeat(pa.scalar(value, kind), count), kind)
+    return pc.cast(pa.repeat(pa.scalar(value, data_type), count), data_type)

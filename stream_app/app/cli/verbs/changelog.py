@@ -237,7 +237,7 @@ def start_of(text: str) -> StreamStart:
         return stream_start("from-timestamp", timestamp_millis=millis_of(text))
     except UsageError:
         raise UsageError(
-            f"--from {text!r} is no place to begin at",
+            f"--from {text!r} is not a start",
             fix=f"give a snapshot such as 7, 7-full, {EARLIEST}, {', '.join(_NAMED)}, or a time "
             "such as 2026-01-31T12:00:00",
         ) from None

@@ -212,7 +212,7 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
     else:
         source = load_config(args.conf, (), os.environ).source
     if source.kind is not SourceKind.KAFKA:
-        raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
+        raise UsageError("its source is not a topic", where=str(args.conf), fix="name another file")
     given = args.source_format or source.format
     own = source.format_options if given == source.format else {}
     source = replace(source, topics=(topic,), topic_pattern=None, clusters={})

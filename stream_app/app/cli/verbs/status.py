@@ -116,7 +116,7 @@ def _remarks(
     if read_state(checkpoint) is None:
         yield not_begun(location)
     elif is_empty:
-        yield "the job has met no table yet"
+        yield "the job has not seen any table yet"
     if decoder := status.decoder():
         yield f"messages are decoded by {decoder}"
     if (load := status.load_line()) is not None:

@@ -32,12 +32,12 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.may_lack_keys`."""
         return not self.table.primary_keys
 
-    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `TablesOfJob.problems`."""
-        yield from table_problems(self.table, self._format, given)
+        yield from table_problems(self.table, self._format, given_keys)
         if self.share is not None:
             yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
-        for key in given:
+        for key in given_keys:
             if key.startswith("expectations.") and key.endswith(f".{TABLES}"):
                 yield key, "is for a job of a whole database: leave it out"
 

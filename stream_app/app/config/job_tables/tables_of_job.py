@@ -81,11 +81,11 @@ class TablesOfJob(ABC):
         """Whether the tables may be without a primary key."""
 
     @abstractmethod
-    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
         """Problems of the section, beside the other sections: (key, problem).
 
         Args:
-            given: the keys of the whole configuration.
+            given_keys: the keys of the whole configuration.
         """
 
     @abstractmethod

@@ -51,9 +51,9 @@ class WholeDatabase(TablesOfJob):
         """See `TablesOfJob.may_lack_keys`."""
         return True
 
-    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `TablesOfJob.problems`."""
-        yield from sync_problems(self.sync, self.source.kind, given)
+        yield from sync_problems(self.sync, self.source.kind, given_keys)
         yield from load_problems(self.source, self._format)
         yield from made_problems(self.sync, self._format)
         yield from drift_problems(self.sync, self._format, self.source.format_options)

@@ -290,7 +290,9 @@ class EventLog:
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
-            count = partial(JobMetrics.column, kind=kind, name=column[1], records=sighting.records)
+            count = partial(
+                JobMetrics.column, drift_kind=kind, name=column[1], records=sighting.records
+            )
             self._count(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
@@ -303,7 +305,7 @@ class EventLog:
 
 
 def _warn_of_column(
-    kind: DriftKind, name: str, sighting: RecordSighting, option: str, prefix: str
+    drift_kind: DriftKind, name: str, sighting: RecordSighting, option: str, prefix: str
 ) -> None:
     said = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
@@ -316,7 +318,7 @@ def _warn_of_column(
         "keeps milliseconds, a STRING or a BIGINT all that the source sends",
     }
     _LOG.warning(
-        "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",
+        "%s" + said[drift_kind] + "; the first is topic %s, partition %d, offset %d",
         prefix,
         name,
         option,

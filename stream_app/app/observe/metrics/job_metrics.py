@@ -295,9 +295,9 @@ class JobMetrics:
             meaning = "1, with the decoder of the job's messages."
             self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
 
-    def column(self, kind: DriftKind, name: str, records: int) -> None:
+    def column(self, drift_kind: DriftKind, name: str, records: int) -> None:
         """Count records with an unknown column, or without one of the table; names must be few."""
-        self._columns[kind].labels(self.table, name).inc(records)
+        self._columns[drift_kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
         """Note the source's state that the stream has reported at this time."""

@@ -22,13 +22,13 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
     """The folders of a job's tables, by name.
 
     Raises:
-        UsageError: the job has met no table yet, or only Spark reads its checkpoint.
+        UsageError: the job has not seen any table yet, or only Spark reads its checkpoint.
     """
     paths = tables.paths(_met(tables))
     if not paths and needs_one:
         is_begun = read_state(_checkpoint(tables)) is not None
         raise UsageError(
-            "the job has met no table yet" if is_begun else not_begun(tables.checkpoint),
+            "the job has not seen any table yet" if is_begun else not_begun(tables.checkpoint),
             where=tables.checkpoint,
             fix="run the job first, or name a table's folder",
         )

@@ -49,7 +49,7 @@ class BucketChoice:
         for name in [name for partition in self.partitions for name in partition]:
             if name not in keys:
                 raise UsageError(
-                    f"{name!r} is no partition column",
+                    f"{name!r} is not a partition column",
                     where=table.location,
                     fix=f"name some of {', '.join(keys)}"
                     if keys

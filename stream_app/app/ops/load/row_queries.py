@@ -51,7 +51,7 @@ _POSTGRES_BYTES = (  # whole bytes, the largest first, behind zeros; behind four
 )
 _POSTGRES: Expressions = {
     (TypeRoot.BOOLEAN, "boolean"): "{c}",
-    # A text of several bits is no truth value, and ends the load.
+    # A text of several bits is not a truth value, and ends the load.
     (TypeRoot.BOOLEAN, "bit"): "{c}::text::boolean",
     (BYTES, "bit"): f"encode({_POSTGRES_BYTES}, 'hex')",
     **{

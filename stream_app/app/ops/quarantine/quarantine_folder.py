@@ -128,7 +128,7 @@ class Quarantine:
         """All records of all files, file by file in the order of epochs.
 
         Raises:
-            CorruptFileError: a line is no record.
+            CorruptFileError: a line is not a record.
         """
         for name in sorted(self._names(), key=_in_order, reverse=newest_first):
             if is_quarantine_file(name):
@@ -234,7 +234,7 @@ class Quarantine:
             return QuarantinedRecord(file=name, **fields_of(line))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
-                f"a line is no record of a quarantine ({error!r}): {line[:80]!r}",
+                f"a line is not a record of a quarantine ({error!r}): {line[:80]!r}",
                 where=f"{self.location}/{name}",
                 fix="move the file elsewhere; only the job writes files of this folder",
             ) from None
@@ -348,6 +348,7 @@ def offset_range(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
         raise UsageError(
-            f"--offset {text} is no range", fix="write 17, or 17..42 with the last one"
+            f"--offset {text} is not a range of offsets",
+            fix="write 17, or 17..42 with the last one",
         )
     return int(match[1]), int(match[2] or match[1])

@@ -209,7 +209,7 @@ class Replay:
             self._check_tables(decoded.tables)
             if decoded.description is not None and self._asks_for_columns(decoded.description):
                 raise UsageError(
-                    "records have columns that the table does not have, or does not have like that",
+                    "records have columns that the table lacks, or has with another type",
                     where=f"topic {where[0]}, partition {where[1]}",
                     fix="give the table these columns first (stream-app alter), or choose other "
                     "records",

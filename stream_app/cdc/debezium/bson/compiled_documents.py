@@ -29,7 +29,7 @@ class CompiledDocuments:
     """The layout of a table's documents, in the order of those that were seen first.
 
     Attributes:
-        columns: those of the table that are no STRING, by name.
+        columns: those of the table that are not STRING, by name.
     """
 
     parser: type[DocumentLayout]

@@ -53,7 +53,7 @@ _OPTIONS = tuple(
 
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
-    """See `FormatDeclaration.check`. Numbers are no base64 here, and moments are milliseconds."""
+    """See `FormatDeclaration.check`. Numbers are not base64 here, and moments are milliseconds."""
     checked = parse_options(options, columns, _NAME, _OPTIONS)
     moments = {
         column.name: Encoding.EPOCH_MILLIS

@@ -62,7 +62,7 @@ def plain_documents(
 
     Args:
         texts: strings [n] of extended JSON; null stays null.
-        columns: those of the table that are no STRING, by name.
+        columns: those of the table that are not STRING, by name.
     """
     given, alone = texts, unusual_documents(texts, columns)
     for mark, pattern in _KINDS:
@@ -120,12 +120,12 @@ def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -
     stands twice stays so, because only the reader of the row knows its columns.
 
     Raises:
-        UnreadableRecordError: it is no document of extended JSON, or has a value that means nothing
+        UnreadableRecordError: it is not extended JSON, or has a value without meaning
             in its column.
     """
     document = load_document(text.encode())
     if not isinstance(document, dict) or kind_of(document) is not MongoKind.NESTED:
-        raise UnreadableRecordError("is no document")
+        raise UnreadableRecordError("is not a document")
 
     def plain(name: str, value: Any) -> Any:
         is_typed = name in columns

@@ -100,7 +100,7 @@ def plain_messages(
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
     Args:
-        columns: those of the table that are no STRING, by name.
+        columns: those of the table that are not STRING, by name.
         compiled: machine code, which rewrites usual messages.
     """
     count = messages.num_rows
@@ -204,7 +204,7 @@ def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColum
     """Rewrite one message; None if it means no row.
 
     Raises:
-        UnreadableRecordError: it is no JSON, or has images that are no documents.
+        UnreadableRecordError: it is not JSON, or has images that are not documents.
     """
     document = load_document(value)
     if isinstance(document, dict) and document.keys() == {"schema", "payload"}:

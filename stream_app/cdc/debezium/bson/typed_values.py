@@ -111,11 +111,11 @@ class TypedColumn:
     encoding: Encoding
     is_chosen: bool = False
 
-    def allows(self, kind: MongoKind) -> bool:
+    def allows(self, mongo_kind: MongoKind) -> bool:
         """Whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
-        is_asked = self.is_chosen and _IF_CHOSEN.get(family) is kind
-        return kind is MongoKind.NULL or kind in _ALLOWED[family] or is_asked
+        is_asked = self.is_chosen and _IF_CHOSEN.get(family) is mongo_kind
+        return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_asked
 
     def usual(self) -> frozenset[UsualValue] | None:
         """The values that may be rewritten together; None: all may.
@@ -187,8 +187,8 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
             return converted(value)
 
 
-def _remedy(column: TypedColumn, kind: MongoKind) -> str:
-    has_option = _IF_CHOSEN.get(family_of(column.data_type)) is kind and column.name
+def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
+    has_option = _IF_CHOSEN.get(family_of(column.data_type)) is mongo_kind and column.name
     if has_option:
         return f"and its meaning there is not known (column.{column.name}.encoding can)"
     return "which has no meaning in the column"

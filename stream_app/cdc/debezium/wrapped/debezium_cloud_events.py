@@ -76,7 +76,7 @@ class _ChangeData:
                 "in Debezium's converter"
             )
         if not isinstance(data, dict):
-            raise UnreadableRecordError("has data that is no JSON object")
+            raise UnreadableRecordError("has data that is not a JSON object")
         source = {name: event[key] for name in _SOURCE if (key := _PREFIX + name) in event}
         time = str(event.get(_TIME))
         if time.removeprefix("-").isdecimal() and len(time) <= len("-") + 18:

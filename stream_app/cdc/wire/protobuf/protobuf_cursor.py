@@ -164,14 +164,14 @@ class ProtobufCursor(ValueCursor):
         return ProtobufCursor(self._data, starts, ends, is_padded=True)
 
 
-def _varint_numbers(kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
     one = np.uint64(1)
-    match kind:
+    match field_kind:
         case FieldKind.BOOL:
             truths: Bools = raw != 0
             return truths
         case FieldKind.SINT64 | FieldKind.SINT32:
-            raw = raw & _UINT32 if kind is FieldKind.SINT32 else raw
+            raw = raw & _UINT32 if field_kind is FieldKind.SINT32 else raw
             folded: Int64s = ((raw >> one) ^ (~(raw & one) + one)).view(np.int64)
             return folded
         case FieldKind.INT32 | FieldKind.ENUM:
@@ -203,11 +203,11 @@ class _Read:
         seen: bool [n]; messages that have the field.
     """
 
-    def __init__(self, of: ProtobufField, begins: Int64s) -> None:
+    def __init__(self, field: ProtobufField, begins: Int64s) -> None:
         count = len(begins)
-        self.of = of
+        self.of = field
         self.seen: Bools = np.zeros(count, np.bool_)
-        shown = of.inner or of
+        shown = field.inner or field
         self._shown = shown
         self._numbers: npt.NDArray[Any] = np.zeros(count, _DTYPES.get(shown.kind.avro, np.int64))
         self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)

@@ -136,9 +136,9 @@ def _field(declared: Any) -> ProtobufField:
     )
 
 
-def connect_field(one: ProtobufField) -> ConnectField:
+def connect_field(field: ProtobufField) -> ConnectField:
     """A field as Kafka Connect describes it; a later version of the schema may lack it."""
-    shown = one.inner or one
+    shown = field.inner or field
     if shown.kind is FieldKind.OTHER:
         literal = "array" if shown.is_list else "struct"
         return ConnectField(literal, "", {})

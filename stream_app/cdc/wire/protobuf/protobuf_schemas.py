@@ -110,7 +110,7 @@ def _by_protoc(registered: Registered) -> bytes:
                 continue
             if not _IMPORTED.fullmatch(name):
                 raise UnreadableRecordError(
-                    f"has a schema that imports {name[:_SHOWN_MAX]!r}, which is no name of a file"
+                    f"has a schema that imports {name[:_SHOWN_MAX]!r}, which is not a file name"
                 )
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -82,13 +82,13 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
     keys = [rows.field(name) for name in how.nested_key] or [rows]
     codes = row_codes([value_codes(key) for key in keys], len(rows))
 
-    def add(there: HeldElements, new: HeldElements) -> HeldElements:
+    def add(held: HeldElements, new: HeldElements) -> HeldElements:
         count = len(changes.starts)
-        sizes = there.sizes(count)
+        sizes = held.sizes(count)
         is_full = sizes >= how.count_limit
         new = new.where(valid[new.at] & ~is_full[new.segments])
         new = new.where(new.positions() < (how.count_limit - sizes)[new.segments])
-        both = there.where(is_full[there.segments] | valid[there.at]).merged_with(new)
+        both = held.where(is_full[held.segments] | valid[held.at]).merged_with(new)
         if not how.nested_key:
             return both
         # A full segment keeps what it has, also when it has a key twice.
@@ -99,20 +99,20 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
         last[of_pair] = np.arange(len(of_pair))
         return both.where(last[of_pair[firsts]])
 
-    def take_back(there: HeldElements, gone: HeldElements) -> HeldElements:
-        there, gone = there.where(valid[there.at]), gone.where(valid[gone.at])
+    def take_back(held: HeldElements, gone: HeldElements) -> HeldElements:
+        held, gone = held.where(valid[held.at]), gone.where(valid[gone.at])
         both = pair_numbers(
-            np.concatenate((there.segments, gone.segments)),
-            np.concatenate((codes[there.at], codes[gone.at])),
+            np.concatenate((held.segments, gone.segments)),
+            np.concatenate((codes[held.at], codes[gone.at])),
         )
-        there = there.where(~np.isin(both[: len(there.at)], both[len(there.at) :]))
+        held = held.where(~np.isin(both[: len(held.at)], both[len(held.at) :]))
         if not how.nested_key:
-            return there
-        of_pair = pair_numbers(there.segments, codes[there.at])
+            return held
+        of_pair = pair_numbers(held.segments, codes[held.at])
         firsts = first_of_each(of_pair)
         last = np.zeros(len(firsts), np.int64)
         last[of_pair] = np.arange(len(of_pair))
-        return there.where(last[of_pair[firsts]])
+        return held.where(last[of_pair[firsts]])
 
     return _in_rounds(nested, changes, add, take_back)
 
@@ -129,25 +129,23 @@ def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAg
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
-    def add(there: HeldElements, new: HeldElements) -> HeldElements:
+    def add(held: HeldElements, new: HeldElements) -> HeldElements:
         both = pair_numbers(
-            np.concatenate((there.segments, new.segments)),
-            np.concatenate((codes[there.at], codes[new.at])),
+            np.concatenate((held.segments, new.segments)),
+            np.concatenate((codes[held.at], codes[new.at])),
         )
-        ours, theirs = both[: len(there.at)], both[len(there.at) :]
+        ours, theirs = both[: len(held.at)], both[len(held.at) :]
         place = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
         place[ours] = np.arange(len(ours))
         old = place[theirs]
-        old_rank = np.where(old >= 0, ranks[there.at][old] if len(ours) else 0, 0)
+        old_rank = np.where(old >= 0, ranks[held.at][old] if len(ours) else 0, 0)
         wins = has_row[new.at] & (ranks[new.at] > old_rank)
-        at = there.at.copy()
+        at = held.at.copy()
         at[old[wins & (old >= 0)]] = new.at[wins & (old >= 0)]
         is_gone = np.zeros(len(at), np.bool_)
         is_gone[old[~has_row[new.at] & (old >= 0)]] = True
         return (
-            HeldElements(at, there.segments)
-            .where(~is_gone)
-            .merged_with(new.where(wins & (old < 0)))
+            HeldElements(at, held.segments).where(~is_gone).merged_with(new.where(wins & (old < 0)))
         )
 
     return _in_rounds(nested, changes, add, lambda there, _: there)

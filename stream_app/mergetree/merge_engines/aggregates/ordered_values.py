@@ -49,16 +49,16 @@ def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray
     return copy
 
 
-def numbers(values: npt.NDArray[Any], has: Mask | None, kind: pa.DataType) -> pa.Array:
-    """Numbers as a column, null where not `has`; `kind` has the same width."""
+def numbers(values: npt.NDArray[Any], has: Mask | None, data_type: pa.DataType) -> pa.Array:
+    """Numbers as a column, null where not `has`; `data_type` has the same width."""
     validity = None if has is None else pa.array(has).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(kind, len(values), [validity, data])
+    return pa.Array.from_buffers(data_type, len(values), [validity, data])
 
 
-def is_plain_number(kind: pa.DataType) -> bool:
+def is_plain_number(data_type: pa.DataType) -> bool:
     """Whether `ordered_integers` needs no sort."""
-    return bool(pa.types.is_primitive(kind)) and not pa.types.is_decimal(kind)
+    return bool(pa.types.is_primitive(data_type)) and not pa.types.is_decimal(data_type)
 
 
 def ordered_integers(column: pa.Array) -> Indices:
@@ -79,14 +79,14 @@ def ordered_integers(column: pa.Array) -> Indices:
     return ranks
 
 
-def from_ordered_integers(values: Indices, has: Mask | None, kind: pa.DataType) -> pa.Array:
+def from_ordered_integers(values: Indices, has: Mask | None, data_type: pa.DataType) -> pa.Array:
     """The values for `ordered_integers`, int64 [n]; null where not `has`."""
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         return pa.array(values != 0, mask=None if has is None else ~has)
-    narrow = values.astype(f"i{kind.bit_width // 8}", copy=False)
-    if pa.types.is_floating(kind):
+    narrow = values.astype(f"i{data_type.bit_width // 8}", copy=False)
+    if pa.types.is_floating(data_type):
         narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return numbers(narrow, has, kind)
+    return numbers(narrow, has, data_type)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:

@@ -49,7 +49,7 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     """Decode the numbers of a value.
 
     Raises:
-        ValueError, IndexError, struct.error: it is no bitmap.
+        ValueError, IndexError, struct.error: it is not a bitmap.
     """
     if data[0] == 0:
         return {}
@@ -119,30 +119,30 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
     return index_of, at
 
 
-def _read_containers(data: bytes, at: int) -> dict[int, tuple[int, int, bytes]]:
+def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, bytes]]:
     """Read the containers: the form, cardinality and body of each, by its index."""
     by_key = {}
-    (arrays,) = struct.unpack_from("<i", data, at)
-    at += 4
+    (arrays,) = struct.unpack_from("<i", data, position)
+    position += 4
     for array in range(arrays):
-        _, count = struct.unpack_from("<Bi", data, at)
-        at += 5
+        _, count = struct.unpack_from("<Bi", data, position)
+        position += 5
         for place in range(count):
-            is_there = data[at]
-            at += 1
+            is_there = data[position]
+            position += 1
             if not is_there:
                 continue
-            form, cardinality = struct.unpack_from("<Bi", data, at)
-            at += 5
-            size = _body_bytes(form, cardinality, data, at)
-            by_key[array << 32 | place] = form, cardinality, data[at : at + size]
-            at += size
+            form, cardinality = struct.unpack_from("<Bi", data, position)
+            position += 5
+            size = _body_bytes(form, cardinality, data, position)
+            by_key[array << 32 | place] = form, cardinality, data[position : position + size]
+            position += size
     return by_key
 
 
-def _body_bytes(form: int, cardinality: int, data: bytes, at: int) -> int:
+def _body_bytes(form: int, cardinality: int, data: bytes, position: int) -> int:
     if form == _RUN:
-        return 2 + 4 * int.from_bytes(data[at : at + 2], "little")
+        return 2 + 4 * int.from_bytes(data[position : position + 2], "little")
     if form == _BITMAP:
         return _BITMAP_BYTES
     if form == _ARRAY:

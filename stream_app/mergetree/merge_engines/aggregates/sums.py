@@ -60,31 +60,31 @@ def integers(column: pa.Array) -> Integers:
     return whole
 
 
-def from_compact_integers(values: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
+def from_compact_integers(values: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
     """Convert int64 [n] to decimals, null where not `has`; a value may exceed the type's digits."""
     limbs = np.stack([values, values >> 63], axis=1)
-    return _from_limbs(limbs, has, kind)
+    return _from_limbs(limbs, has, data_type)
 
 
-def from_integers(values: Integers, has: Mask, kind: pa.DataType) -> pa.Array:
+def from_integers(values: Integers, has: Mask, data_type: pa.DataType) -> pa.Array:
     """Convert Python integers to decimals; null where not `has`."""
     values = np.where(has, values, 0)
     low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
-    return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, kind)
+    return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, data_type)
 
 
-def _from_limbs(limbs: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
+def _from_limbs(limbs: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
     validity = pa.array(has).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(limbs))
-    return pa.Array.from_buffers(kind, len(has), [validity, data])
+    return pa.Array.from_buffers(data_type, len(has), [validity, data])
 
 
-def overflows(values: Integers, kind: pa.DataType, *, is_sum: bool) -> Mask:
+def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask:
     """The mask of results that become null. Java does not check sums of up to 18 digits but for 64
     bits.
     """
-    digits_max = 10**kind.precision
-    bound = 1 << 63 if is_sum and kind.precision <= COMPACT_PRECISION else digits_max
+    digits_max = 10**data_type.precision
+    bound = 1 << 63 if is_sum and data_type.precision <= COMPACT_PRECISION else digits_max
     return np.asarray(np.abs(values) >= bound, np.bool_)
 
 
@@ -180,13 +180,13 @@ def _numbers(column: pa.Array) -> _Values:
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 
 
-def _array(values: _Values, has: Mask | None, kind: pa.DataType) -> pa.Array:
+def _array(values: _Values, has: Mask | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column; as in Java, whole numbers lose the bits that do not fit."""
-    return numbers(values.astype(kind.to_pandas_dtype(), copy=False), has, kind)
+    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has, data_type)
 
 
-def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
-    return values.astype(kind.to_pandas_dtype()).astype(np.int64)
+def _wrapped(values: _Values, data_type: pa.DataType) -> _Values:
+    return values.astype(data_type.to_pandas_dtype()).astype(np.int64)
 
 
 def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:

@@ -87,7 +87,7 @@ class AppendCompactCoordinator:
         """Do nothing: the planner finds files by itself."""
 
     def adapt(self, bounds: PolicyBounds) -> None:
-        """Do nothing: files without a key are no sorted runs, so they have no rules."""
+        """Do nothing: files without a key are not sorted runs, so they have no rules."""
 
     def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002
         """Return None; see `adapt`."""

@@ -33,7 +33,7 @@ def test_a_start_as_text(text: str, start: StreamStart) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "7-all", "from-snapshot", "yesterday"])
 def test_other_texts_are_refused_with_what_there_is(text: str) -> None:
-    with pytest.raises(UsageError, match="is no place to begin at") as caught:
+    with pytest.raises(UsageError, match="is not a start") as caught:
         start_of(text)
     assert "latest-full" in caught.value.fix
 

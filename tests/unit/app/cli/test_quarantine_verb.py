@@ -109,7 +109,7 @@ def test_drop_removes_records_for_good(folder: Path, capsys: pytest.CaptureFixtu
         (["list"], "name one quarantine"),
         (["drop", "FOLDER"], "no records are chosen for drop"),
         (["replay", "FOLDER", "--all"], "a replay needs the job's configuration"),
-        (["show", "FOLDER", "--offset", "9..7"], "--offset 9..7 is no range"),
+        (["show", "FOLDER", "--offset", "9..7"], "--offset 9..7 is not a range"),
         (["list", "gs://bucket/q"], "only Spark reaches the quarantine's file system"),
     ],
 )
@@ -124,7 +124,7 @@ def test_another_file_of_that_name_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "epoch-0.jsonl").write_text('{"topic": "orders"}\n')
-    assert "a line is no record of a quarantine" in run(capsys, "list", tmp_path, code=2)
+    assert "a line is not a record of a quarantine" in run(capsys, "list", tmp_path, code=2)
 
 
 def test_list_of_a_database_names_its_tables(

@@ -56,7 +56,7 @@ def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
     assert names or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
     known = {"instance", "job", "namespace", "pod"}
     for name, labels in names:
-        assert name in metrics, f"{name} is no metric: {expression}"
+        assert name in metrics, f"{name} is not a metric: {expression}"
         assert labels <= metrics[name] | known, expression
         known |= metrics[name]
     assert grouped(expression) <= known, expression

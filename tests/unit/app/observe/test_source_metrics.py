@@ -64,7 +64,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
 
 
 def test_a_table_that_waits_grows_stale() -> None:
-    """For its compactions too, which are no error, and before any message of it was written."""
+    """For its compactions too, which are not an error, and before any message of it was written."""
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)

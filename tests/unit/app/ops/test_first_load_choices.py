@@ -23,7 +23,7 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
         (ORDERS, None, ""),
         (ROOT, None, IN_PLACE),
         (LEAF, None, ""),
-        (("public", "a_view"), None, "is no table, and no log has changes of it"),
+        (("public", "a_view"), None, "is not a table, and no log has changes of it"),
         (ORDERS, {ORDERS, LEAF}, ""),
         (ORDERS, {LEAF}, "is in no publication"),
         (ROOT, {LEAF}, IN_PLACE),

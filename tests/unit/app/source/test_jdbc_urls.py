@@ -42,7 +42,7 @@ def test_parts_of_a_url(text: str, parts: tuple[object, ...]) -> None:
     ],
 )
 def test_other_urls_are_refused_without_their_password(text: str) -> None:
-    with pytest.raises(UsageError, match="no URL of a database that can be read") as error:
+    with pytest.raises(UsageError, match="not a URL of a database that can be read") as error:
         parse_jdbc_url(text, "uri")
     assert "pw1" not in str(error.value)
 

@@ -94,7 +94,9 @@ def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptur
     database = Database(tmp_path)
     narrow = change("eu.orders", {"id": 1, "n": 5})
     assert database.feeds(narrow, *creates("us.orders", [2])) == ["orders"]
-    complaint = "the shards of the table orders differ: 'v' of us.orders is no column of eu.orders"
+    complaint = (
+        "the shards of the table orders differ: 'v' of us.orders is not a column of eu.orders"
+    )
     assert [complaint] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
     # A job that starts tells it again, and each run once.
     again = Database(tmp_path)

@@ -136,5 +136,7 @@ def test_a_table_that_keeps_the_newest_rows_stays_as_it_is(tmp_path: Path) -> No
 def test_a_column_of_the_history_cannot_be_dropped(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables=HISTORY)
     job.run(change("shop.orders", {"id": 1, "v": "a", "n": 1}, at_ms=1000))
-    with pytest.raises(UsageError, match=r"history\.valid-to names 'valid_to', which is no column"):
+    with pytest.raises(
+        UsageError, match=r"history\.valid-to names 'valid_to', which is not a column"
+    ):
         alter_table(job.table("orders"), [DropColumn(name="valid_to")])

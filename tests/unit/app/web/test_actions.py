@@ -86,7 +86,7 @@ def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
         (form(), {"Sec-Fetch-Site": "cross-site"}, 403, "a page of another server"),
         (form(), {"Sec-Fetch-Site": "same-site"}, 403, "a page of another server"),
         (form(action="drop"), {}, 409, "there is no action 'drop'"),
-        (form(tag="x" * 20_000), {}, 413, "no form of the page"),
+        (form(tag="x" * 20_000), {}, 413, "not a form of the page"),
     ],
 )
 def test_a_request_that_may_not_act_changes_nothing(

@@ -139,7 +139,7 @@ def test_a_quarantine_that_cannot_be_read_hides_no_table(warehouse: Warehouse) -
     assert shown.trees
     [problem] = shown.problems
     assert problem.parts == ("quarantine",)
-    assert "a line is no record of a quarantine" in str(problem.error)
+    assert "a line is not a record of a quarantine" in str(problem.error)
     assert "epoch-1.jsonl" in str(problem.error)
 
 
@@ -188,7 +188,7 @@ def test_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
     assert {row[0] for row in changes_of(orders.table, 5, lambda: False)[1]} == {"2"}, "late"
     orders.commit(*rows(*range(201)))
     assert [row[2] for row in changes_of(orders.table, 5)[1]] == [str(k) for k in range(1, 201)]
-    assert orders.table.consumers.consumers() == [], "a page is no consumer"
+    assert orders.table.consumers.consumers() == [], "a page is not a consumer"
 
 
 def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> None:

@@ -23,7 +23,7 @@ from tests.support.messages.generated_values import (
 from tests.support.messages.reference_decoder import BAD, meanings
 from tests.support.messages.reference_json import NoJsonError, parse
 
-GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
+GOOD_NEIGHBOURS, AMONG_GOOD = 500, 1
 """Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
 TEXTS_MIN, TEXTS_TOGETHER = 12, 180
 REFUSED_KEY = 2**63

@@ -208,7 +208,7 @@ def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -
 def _change(
     old: bool | None, new: bool | None, whole: bool
 ) -> tuple[list[RowKind], list[bool], list[bool]]:
-    """The rows of a change from one state to another; None is no row."""
+    """The rows of a change from one state to another; None is not a row."""
     if old is None:
         return ([], [], []) if new is None else ([RowKind.INSERT], [new], [False])
     if new is None:

@@ -64,7 +64,7 @@ def reader(registry: Registry) -> SourceFacts:
 
 
 def changes(rng: random.Random, count: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Schemas and values: whole and flattened messages of several tables, and what is no row."""
+    """Schemas and values: whole and flattened messages of several tables, and what is not a row."""
     for _ in range(count):
         change = event(rng)
         change["source"] |= {

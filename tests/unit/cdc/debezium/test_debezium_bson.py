@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     odd = {
         "no json": "is not JSON",
         message("c", "no json"): "has in 'after' a text that is not JSON",
-        message("c", "[1]"): "has in 'after' a text that is no document",
+        message("c", "[1]"): "has in 'after' a text that is not a document",
         message("c", '{"_id": {"$oid": 5}}'): 'a text that has the value {"$oid":5}, which is',
         message("c", '{"_id": 1}, "op": "d", "x": {}'): "has in 'after' a text that is not JSON",
         message("c", document(n='{"$numberLong": "x"}')): "which is none of its kind",

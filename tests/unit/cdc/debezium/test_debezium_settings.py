@@ -186,7 +186,7 @@ def test_time_zones_move_timestamps() -> None:
 
 def test_keys_as_text_prove_no_row() -> None:
     """`key.converter = StringConverter`."""
-    with pytest.raises(SourceError, match="the message's key is no JSON object"):
+    with pytest.raises(SourceError, match="the message's key is not a JSON object"):
         decoded("life_text_keys.shop.typed")
 
 

@@ -188,7 +188,9 @@ def test_canals_bits_bytes_and_truth_values() -> None:
     beyond = canal("INSERT", {**row, "c": "€"}, mysqlType={"b": "bit(16)"})
     assert "is not latin-1" in reason("canal-json", beyond, columns=columns)
     member = canal("INSERT", {"id": "1", "v": "3"}, mysqlType={"v": "enum('a')"})
-    assert "is no member of its ENUM or SET (mysqlType enum('a'))" in reason("canal-json", member)
+    assert "is not a member of its ENUM or SET (mysqlType enum('a'))" in reason(
+        "canal-json", member
+    )
 
 
 def test_truncates_and_ddl() -> None:
@@ -305,7 +307,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     assert rows_of(outcome) == [(0, "+I", 1, "a"), (1, "+I", 2, "b"), (4, "+I", 5, "e")]
     assert reasons_of(outcome) == {
         2: "primary key column 'id' is missing",
-        3: "has a key that is no JSON object",
+        3: "has a key that is not a JSON object",
     }
     with pytest.raises(UsageError, match="key-columns names x, which the table does not have"):
         a_format(name="json", options={"key-columns": "id,x"})

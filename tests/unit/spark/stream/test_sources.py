@@ -80,10 +80,10 @@ def test_lines_become_messages() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"topic":"t","partition":0,"offs', "no JSON"),
-        (b"\xff", "no JSON"),
-        (OK.replace(b'"v"', b'"\xff"'), "no JSON"),
-        (OK + OK, "no JSON"),
+        (b'{"topic":"t","partition":0,"offs', "not JSON"),
+        (b"\xff", "not JSON"),
+        (OK.replace(b'"v"', b'"\xff"'), "not JSON"),
+        (OK + OK, "not JSON"),
         (b"null", "lacks a field"),
         (b"[1]", "lacks a field"),
         (b"{}", "lacks a field"),

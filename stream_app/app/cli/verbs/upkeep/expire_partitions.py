@@ -134,6 +134,6 @@ def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:
     for name in re.findall(r"\$(\w+)", pattern or ""):
         if not name.startswith(tuple(keys)):
             raise UsageError(
-                f"--timestamp-pattern: {name!r} is no partition column",
+                f"--timestamp-pattern: {name!r} is not a partition column",
                 fix=f"name some of {', '.join(keys)}",
             )

@@ -99,7 +99,9 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
     if text == AUTO:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--buckets {text} is no number of buckets", fix="give 1, 2, …, or auto")
+        raise UsageError(
+            f"--buckets {text} is not a number of buckets", fix="give 1, 2, …, or auto"
+        )
     return int(text)
 
 

@@ -1,0 +1,53 @@
+"""The loads of simulated compactions: what each flush brings to a bucket.
+
+Simulated by `compaction_simulation`; tests and pages name them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stream_app.planning.compact.policy_simulation import merged_size
+
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a flush brings.
+
+    Attributes:
+        flush_bytes: of changes; of rows, when no key is in it twice.
+        key_bytes: of the rows of all keys there are; None: every row has a new key.
+        in_order: keys ascend with time, so that flushes do not overlap.
+        interval_s: from one flush to the next.
+        compaction_rate: bytes of input that a compaction takes in a second.
+    """
+
+    name: str
+    flush_bytes: int = MB
+    key_bytes: int | None = None
+    in_order: bool = False
+    interval_s: float = 5.0
+    compaction_rate: float = 60.0 * MB
+
+    def merged_size(self, written: float, share: float = 1.0) -> int:
+        """Bytes that are left of changes once each key has one row.
+
+        Args:
+            written: bytes of changes, of keys in no order.
+            share: of all keys, that the changes are of.
+        """
+        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
+
+    def with_longer_epochs(self, times: int) -> Load:
+        """The same rows in fewer and larger flushes."""
+        return replace(
+            self, flush_bytes=times * self.flush_bytes, interval_s=times * self.interval_s
+        )
+
+
+INSERTS = Load("inserts")
+UPDATES = Load("updates", key_bytes=1000 * MB)
+ASCENDING = Load("inserts in key order", in_order=True)
+LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
