@@ -19,7 +19,6 @@ from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 
 STORES = (LOCAL, S3, HDFS)
-_BY_SCHEME = {scheme: store for store in STORES for scheme in store.schemes}
 _FOREIGN = {
     "oss": "Aliyun OSS",
     "dls": "Aliyun OSS-HDFS",
@@ -86,8 +85,9 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
 
 def store_of(location: str) -> Store | None:
     """The store of a location; None if stream_app has none for its scheme."""
-    scheme = re.match(r"([A-Za-z][\w+.-]*):", location)
-    return _BY_SCHEME.get(scheme[1].lower() if scheme else "")
+    match = re.match(r"([A-Za-z][\w+.-]*):", location)
+    scheme = match[1].lower() if match else ""
+    return next((store for store in STORES if scheme in store.schemes), None)
 
 
 def can_open(location: str) -> bool:
@@ -135,9 +135,10 @@ def is_same_location(one: str, other: str) -> bool:
 
 
 def _store(location: str) -> Store:
+    store = store_of(location)
     scheme = location.partition(":")[0].lower()
-    if scheme not in _FOREIGN:
-        return store_of(location) or LOCAL  # refuses unknown schemes
+    if store is not None or scheme not in _FOREIGN:
+        return store or LOCAL  # refuses unknown schemes
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stream_app.app.launch import jars
-from stream_app.fileio.file_io_registry import STORES, store_of
+from stream_app.errors import UsageError
+from stream_app.fileio import file_io_registry
+from stream_app.fileio.file_io_registry import (
+    STORES,
+    can_open,
+    file_io_of,
+    is_same_location,
+    store_of,
+)
+from stream_app.fileio.local_store import LOCAL
 from stream_app.fileio.store import Store
+from tests.support.files.memory_file_io import MemoryFileIO
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.schemes[-1])
@@ -26,3 +38,23 @@ def test_a_store_is_complete(store: Store) -> None:
 def test_no_scheme_has_two_stores() -> None:
     schemes = [scheme for store in STORES for scheme in store.schemes]
     assert len(schemes) == len(set(schemes))
+
+
+def test_a_line_in_stores_is_all_that_a_new_store_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    location = "gs://bucket/warehouse"
+    with pytest.raises(UsageError, match="whose protocol stream_app does not speak"):
+        file_io_of(location)
+    files = MemoryFileIO()
+    store = replace(
+        LOCAL,
+        schemes=("gs",),
+        option_prefixes=("gs.",),
+        open=lambda location, _options, _source: (location, files),
+        is_same=lambda one, other: one.rstrip("/") == other.rstrip("/"),
+    )
+    monkeypatch.setattr(file_io_registry, "STORES", (*STORES, store))
+    assert can_open(location)
+    assert file_io_of(location, {"gs.token": "secret"}) == (location, files)
+    assert is_same_location(location, f"{location}/")
+    with pytest.raises(UsageError, match="Azure Storage"):
+        file_io_of("abfs://bucket/warehouse")
