@@ -34,7 +34,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import DecodeSettings, decode_columns
+from stream_app.cdc.debezium.decode_in_columns import decode_columns
 from stream_app.cdc.debezium.decode_one_by_one import decode_records
 from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
@@ -51,6 +51,7 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
