@@ -25,7 +25,7 @@ _WHAT = "schema"
 def encode_schema(schema: TableSchema) -> bytes:
     """Encode a schema file.
 
-    An absent comment or description is left out: Java reads a JSON null as the text "null".
+    An absent comment or description is omitted, because Java reads a JSON null as the text "null".
     """
     return encode_object(
         {
@@ -83,8 +83,8 @@ def decode_schema(data: bytes) -> TableSchema:
     """Decode a schema file; the schema keeps the names of unknown keys.
 
     Raises:
-        CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET or BLOB, or of a type that we do not know.
+        CorruptFileError: the bytes are not JSON, or a key is missing.
+        UnsupportedTableError: a column is a MULTISET or BLOB, or of an unknown type.
     """
     json = JsonObject.decode(data, what=_WHAT)
     return TableSchema(
@@ -175,7 +175,7 @@ def _names(json: JsonObject, key: str) -> tuple[str, ...]:
 
 
 def _options(json: JsonObject) -> dict[str, str]:
-    """The options, completed with the defaults of older versions of the file."""
+    """Return the options, completed with defaults of older versions of the file."""
     options = json.text_map("options") or {}
     version = json.integer("version", 1)
     if version <= 1:

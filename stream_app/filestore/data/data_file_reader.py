@@ -1,6 +1,6 @@
 """Reads data files of any of the table's schemas.
 
-The reader finds a column by its name in the file's schema, and maps it to a current column by its
+The reader locates a column by its name in the file's schema, and maps it to a current column by
 field id. Columns that the file's schema lacks are null.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
@@ -42,17 +42,17 @@ _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 @dataclass(frozen=True)
 class DataFileReader:
-    """Reads chosen columns of data files in one layout.
+    """Reads columns of data files in one layout.
 
     Attributes:
         columns: the table's columns to read, in the layout's order.
-        layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
-            files have these: when the table has a primary key.
-        schema_of: gives the schema of a number.
-        parts: which parts of files are read; None: all.
-        changelog_prefix: where snapshots order rows (``sequence.snapshot-ordering``), the beginning
-            of the names of changelog files. Rows of other appended files have the number of their
-            snapshot, which their metadata has. None: all rows have their own numbers.
+        layout_schema: `columns` in Arrow; with a primary key, after `_SEQUENCE_NUMBER` and
+            `_VALUE_KIND`.
+        schema_of: returns the schema of a number.
+        parts: chooses the parts of files to read; None: all.
+        changelog_prefix: with ``sequence.snapshot-ordering``, the name prefix of changelog files.
+            Rows of other appended files have their snapshot's number, which the file's metadata
+            has. None: all rows have their own numbers.
     """
 
     file_io: FileIO
@@ -64,19 +64,17 @@ class DataFileReader:
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file in its order.
-
-        Raises: as `read_placed`.
-        """
+        """Yield the rows of a file in order; it raises the errors of `read_placed`."""
         return (batch for _, batch in self.read_placed(path, file))
 
     def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows, and the place of each batch's first row in the file.
+        """Yield batches of rows, with the place of each batch's first row in the file.
 
         Raises:
-            CorruptFileError: missing, of another size than its metadata says, or unreadable.
-            UnsupportedTableError: a file of another format, or a column's type was changed to one
-                that its values do not fit.
+            CorruptFileError: the file is missing, unreadable, or its size differs from its
+                metadata.
+            UnsupportedTableError: the format is unknown, or a column's new type cannot hold a
+                value.
         """
         file_format = format_of_file(file.file_name)
         if file_format is None:
@@ -142,7 +140,7 @@ class DataFileReader:
             )
 
     def _stored_columns(self, schema_id: int) -> list[DataField | None]:
-        """The stored column for each column to read; None when the file lacks it."""
+        """Return the stored column for each column to read; None if the file lacks it."""
         try:
             written_with = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
@@ -165,9 +163,7 @@ class DataFileReader:
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """Convert values to the type in the file's schema, which may differ from the bytes, then to
-        today's.
-        """
+        """Convert values to the type in the file's schema, then to the current type."""
         system = self._system_fields
         there = stored_fields(column for column in stored if column)
         batch = conformed_batch(batch, pa.schema([*system, *there]))
@@ -194,15 +190,15 @@ def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class FilteredRowsReader:
-    """Implements `KeyValueFileReader`: leaves rows out before their versions are merged.
+    """Implements `KeyValueFileReader`: filters rows before their versions are merged.
 
     Attributes:
-        condition: on columns of the key alone. So all versions of a key pass, or none does.
+        condition: a condition on only key columns, so all versions of a key pass or none does.
     """
 
     files: KeyValueFileReader
     condition: pc.Expression
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that pass, in its order."""
+        """Yield the rows of a file that pass, in order."""
         return (batch.filter(self.condition) for batch in self.files.read(file))

@@ -1,4 +1,4 @@
-"""Lists the file formats of data files by name, which is also the file's suffix."""
+"""Lists the formats of data files by name, which is also the file's suffix."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ DATA_FILE_FORMATS: Mapping[str, DataFileFormat] = {
 
 
 def format_of_file(file_name: str) -> DataFileFormat | None:
-    """The format of a data file; None for an unknown suffix."""
+    """Return the format of a data file; None for an unknown suffix."""
     return DATA_FILE_FORMATS.get(file_name.rpartition(".")[2])

@@ -1,7 +1,7 @@
 """The pointer to Iceberg's metadata in a Hive metastore: parameters of an external table.
 
 A pointer moves under the metastore's lock of the table, as in Iceberg's own clients. Metastores
-before Hive 4 have no other way to compare and set.
+before Hive 4 have no other compare-and-set.
 
 Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
 `hive/HiveTableOperations.java`.
@@ -74,7 +74,7 @@ class HivePointer:
     """One table of a metastore; see `PointerStore`.
 
     Attributes:
-        skips_stats: whether the metastore omits counting files.
+        skips_stats: whether the metastore does not count files.
         skips_archive: whether a Glue metastore keeps no older versions of the entry.
     """
 
@@ -138,14 +138,14 @@ class HivePointer:
 
 
 def _location(table: Struct) -> str:
-    """The pointer of a metastore's table; empty if it is not an Iceberg table."""
+    """Return the pointer of a metastore's table; empty if it is not an Iceberg table."""
     parameters = table.text_map(TableField.PARAMETERS)
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
     return parameters.get(LOCATION, "") if is_iceberg else ""
 
 
 def _pointing(table: Struct, before: str | None, version: PointedVersion) -> Struct:
-    """A metastore table that points to a version."""
+    """Return a metastore table that points to a version."""
     parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
     return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
 
@@ -169,7 +169,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     """Open the table in the metastore that the table's options name.
 
     Raises:
-        UnsupportedTableError: they name none.
+        UnsupportedTableError: the options name no metastore.
         UsageError: an address or ``hive-site.xml`` is wrong, or `thrift` is not installed.
     """
     options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR

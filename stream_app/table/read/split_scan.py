@@ -1,13 +1,13 @@
-"""Plans the read of a snapshot: the splits in which its rows are read.
+"""Plans the read of a snapshot as splits.
 
 1. Skip manifests, partitions and buckets without a matching row (`scan_pruning`).
-2. Skip files without a matching key: they have no version of a matching row.
-3. Skip sections in which no file has a matching row, unless the merge engine makes rows that no
-   file has. Values alone never exclude one file of a section, because an older version would
+2. Skip files without a matching key, because they have no version of a matching row.
+3. Skip sections in which no file has a matching row, unless the merge engine computes rows that no
+   file has. Values never exclude a single file of a section, because an older version would
    reappear.
 4. Pack the rest into splits (`planning.read.split_generator`).
 
-No data file is opened.
+Planning opens no data file.
 
 Source: Paimon `table/source/snapshot/SnapshotReaderImpl.java`,
 `operation/KeyValueFileStoreScan.java`, `operation/AppendOnlyFileStoreScan.java`.
@@ -52,9 +52,9 @@ class SplitScan:
     """Plans reads of one table.
 
     Attributes:
-        row_filter: rows to find; None: all.
-        least_level: the scan ignores files of lower levels. None: the default of a batch read,
-            which ignores level 0 when the levels above it need no merge.
+        row_filter: the condition that a row must fulfil; None: all rows.
+        least_level: the lowest level to read. None: the default of a batch read, which ignores
+            level 0 if readers need no merge above it.
     """
 
     table: FileStoreTable
@@ -65,7 +65,7 @@ class SplitScan:
     )
 
     def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
-        """The splits of a snapshot, bucket by bucket; none without a snapshot.
+        """Return the splits of a snapshot, bucket by bucket; empty without a snapshot.
 
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
@@ -92,7 +92,7 @@ class SplitScan:
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
-        """Groups a bucket's files that are read together; steps 2 to 4."""
+        """Group a bucket's files that are read together, by steps 2 to 4."""
         options, file_stats = self.table.options, self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
@@ -144,7 +144,7 @@ class SplitScan:
     def _with_a_row(
         self, files: Sequence[DataFileMeta], file_stats: FileStats
     ) -> list[DataFileMeta]:
-        """The files in which a row may match, by statistics and indexes."""
+        """Return the files in which a row may match, by statistics and indexes."""
         passing = self._passing(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
@@ -174,7 +174,7 @@ class SplitScan:
 
 
 def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
-    """The files of each bucket; buckets in their order of appearance."""
+    """Return the files of each bucket, in the order in which buckets appear."""
     buckets: dict[BucketId, list[DataFileMeta]] = {}
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)

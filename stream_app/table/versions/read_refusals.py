@@ -1,6 +1,6 @@
-"""Refuses tables that we would read wrongly, and warns of unknown parts of a table.
+"""Refuses tables that stream_app would read wrongly, and warns of unknown parts of a table.
 
-`model.options.option_support` has the decision for each option.
+`model.options.option_support` decides about each option.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_readable(table: FileStoreTable, *, merges: bool) -> None:
-    """Refuse a table whose rows we would read wrongly.
+    """Refuse a table whose rows stream_app would read wrongly.
 
     Args:
-        merges: the read merges versions of a key; else it reads changes as they are in files.
+        merges: whether the read merges versions of a key; else it reads the changes in files as
+            they are.
 
     Raises:
-        UnsupportedTableError: names every obstacle.
+        UnsupportedTableError: the error names every obstacle.
     """
     options = table.schema.options
     others = []
