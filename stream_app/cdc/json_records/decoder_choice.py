@@ -1,7 +1,7 @@
 """Chooses between the compiled decoder and the array decoder, for formats that have both.
 
-Only this module knows whether the extra `compiled` is installed. Both decoders produce the same
-rows, and tests run with both.
+The extra `compiled` has the compiled decoder. Both decoders produce the same rows, and tests run
+with both.
 """
 
 from __future__ import annotations
