@@ -1,7 +1,7 @@
 """Makes the tables of a job, and the `EpochRounds` that bring epochs into them.
 
-Called by `ingest_job`. A job of one table ends with its table's error. In a job of a whole database
-each table fails alone, and further tables come with their messages.
+`ingest_job` calls it. An error of the table ends a job of one table. In a job of a whole database
+each table fails alone, and new tables appear with their first messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stream_app.spark.load.load_epochs import LoadEpochs
 def prepared_tables(
     checked: CheckedJob, feeds: JobFeeds, clock: Clock
 ) -> OnlyTable | DatabaseTables:
-    """The table of the job, or what makes the tables of a whole database."""
+    """Return the job's only table, or the maker of a whole database's tables."""
     match checked.known:
         case OnlyTable():
             return checked.known
@@ -59,15 +59,15 @@ def job_rounds(
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Any]:
-    """The tables of the job, and the rounds that bring epochs into them.
+    """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        loaded: see `prepared_tables`.
+        loaded: the return value of `prepared_tables`.
         shape: without what the tables decide.
-        load: a first load, whose epochs come first.
+        load: a first load, whose epochs run before those of the topics.
 
     Raises:
-        TableNotFoundError: a table is gone whose first load has not ended.
+        TableNotFoundError: a table does not exist any more, and its first load has not ended.
     """
     policy: Callable[..., EpochTables] = StoppingTables
     splitter: MessageSplitter = AllToOneTable()

@@ -12,7 +12,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 
 def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
-    """The reason why no row of a table can be compared; empty if rows can be compared."""
+    """Return why no row of a table can be compared; empty if rows can be compared."""
     options = schema.core_options
     if not schema.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
