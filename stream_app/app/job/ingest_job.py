@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
@@ -42,6 +43,7 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
@@ -131,7 +133,7 @@ class _IngestJob:
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(
-                self.checked, loaded, feeds, reading.runner, epoch_log, self.clock, load
+                loaded, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
             )
             if load is not None:
                 newest = rounds.tables
@@ -168,6 +170,12 @@ class _IngestJob:
         table = self.checked.table
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
+
+    def _shape(self) -> EpochShape:
+        return EpochShape(
+            tasks=self.stream.write_parallelism or self._tasks,
+            sort_messages=self.job_tables.source.kind is SourceKind.FILES,
+        )
 
     @property
     def _tasks(self) -> int:

@@ -7,10 +7,10 @@ each table fails alone, and new tables appear with their first messages.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from stream_app.app.config.source_config import SourceKind
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
@@ -51,11 +51,11 @@ def prepared_tables(
 
 
 def job_rounds(
-    checked: CheckedJob,
     loaded: OnlyTable | DatabaseTables,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
+    shape: EpochShape,
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Any]:
@@ -63,6 +63,7 @@ def job_rounds(
 
     Args:
         loaded: the return value of `prepared_tables`.
+        shape: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:
@@ -76,29 +77,23 @@ def job_rounds(
             known = [feeds.only(table)]
         case DatabaseTables():
             newcomers = loaded
-            read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
+            read_statements = statements_of(loaded.tables, feeds.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
             known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
-            splitter = loaded.splitter(known, frozenset(checked.state_file.state.held))
+            splitter = loaded.splitter(known, frozenset(feeds.state_file.state.held))
             policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
     if load is not None:
-        load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
+        load.check_tables((feed.job.table for feed in known), feeds.state_file.folder)
     epoch_tables = policy(
         known,
         epoch_log=epoch_log,
-        state_file=checked.state_file,
+        state_file=feeds.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
     )
-    shape = EpochShape(
-        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        splitter=splitter,
-        sort_messages=feeds.job_tables.source.kind is SourceKind.FILES,
-        holds_tables=epoch_tables.holds_tables,
-    )
     return EpochRounds(
         tables=epoch_tables,
-        shape=shape,
+        shape=replace(shape, splitter=splitter, holds_tables=epoch_tables.holds_tables),
         runner=runner,
         clock=clock,
         newcomers=newcomers,

@@ -21,9 +21,6 @@ from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
-from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_messages
@@ -123,24 +120,6 @@ def replay_source(
             filling.flush()
     filling.finish()
     return filling.count
-
-
-def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
-    """Return why no row of a table can be compared; empty if rows can be compared."""
-    options = schema.core_options
-    if not schema.kind.merges_by_key:
-        return "rows of a table without a primary key cannot be matched"
-    if not rules.made_columns.is_repeatable:
-        return "the time of decoding stands in its rows (now())"
-    if schema.history is not None:
-        return "its rows are versions (history = true), and messages have changes"
-    if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
-        return "rows of the table expire"
-    if not traits_of(options.merge_engine).keeps_newest:
-        return f"rows are merged by merge-engine = {options.merge_engine}"
-    if options.hides_level_0:
-        return "rows of level 0 are not read before they are compacted"
-    return ""
 
 
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:

@@ -21,7 +21,7 @@ from typing import Any
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.ops.check.source_replay import why_incomparable
+from stream_app.app.ops.comparable_rows import why_incomparable
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
