@@ -76,13 +76,15 @@ def _made(
 ) -> ImageLayout | None:
     """The layout for these fields, in the order of the documents."""
     inner: dict[str, ImageLayout] = {}
-    for name, of in (*fields.objects.items(), *fields.lists.items()):
+    for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]
         if name in fields.lists:
             values = [one for value in values if isinstance(value, list) for one in value]
         layout = None
-        if not of.objects and not of.lists:
-            layout = _made(of, [value for value in values if isinstance(value, dict)], parser)
+        if not inner_fields.objects and not inner_fields.lists:
+            layout = _made(
+                inner_fields, [value for value in values if isinstance(value, dict)], parser
+            )
         if layout is None:
             return None
         inner[name] = layout

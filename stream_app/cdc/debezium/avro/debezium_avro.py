@@ -214,8 +214,8 @@ class DebeziumAvro(DebeziumJson):
             wire_column(
                 reading,
                 [
-                    (of.get(reading.name), image_rows)
-                    for of, image_rows in zip(fields, rows, strict=True)
+                    (image.get(reading.name), image_rows)
+                    for image, image_rows in zip(fields, rows, strict=True)
                 ],
                 walk,
                 kept,
