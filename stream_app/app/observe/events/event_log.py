@@ -112,7 +112,7 @@ class EventLog:
             return
         try:
             newest = newest_snapshots(table)
-        except (StreamAppError, OSError):  # an epoch that needs them reports it
+        except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
         self.metrics.opened(newest, topics)
 
@@ -217,7 +217,7 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """Report that the job has checked its stream; False means for the last time."""
+        """Report that the job has checked its query; `is_running` is False at the last check."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))

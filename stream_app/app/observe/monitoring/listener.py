@@ -19,10 +19,10 @@ Watcher = TypeVar("Watcher")
 
 
 class JobListener:
-    """Gets a job's events and does nothing with them; none of its methods may wait.
+    """Receives a job's events and ignores them. No method of a subclass may block.
 
-    The table is ``database.table``, as the labels of metrics have it; for messages without a table
-    it is the job's name.
+    `table` is ``database.table``, as in metrics' labels, or the job's name for messages without a
+    table.
     """
 
     def watch(self, table: str, job: TableJob) -> None:
@@ -47,11 +47,11 @@ class JobListener:
         """Called when the job has checked its stream, which it does five times a second."""
 
     def problem(self) -> JobWarning | None:
-        """The obstacle that keeps the listener from its work; None: its last attempt succeeded."""
+        """Return what prevented the listener's last attempt, or None if it succeeded."""
         return None
 
     def log_problem(self) -> None:
-        """Log what kept an ending listener from its work; the job's state gets no more."""
+        """Log the problem of an ending listener, because the job's state gets no more warnings."""
         if (problem := self.problem()) is not None:
             _LOG.warning("%s", problem)
 
@@ -69,12 +69,12 @@ class Listeners:
             self.guard(listener, call)
 
     def problems(self) -> list[JobWarning]:
-        """The obstacles that keep listeners from their work now."""
+        """Return the current problems of the listeners."""
         problems = (listener.problem() for listener in self.listeners)
         return [problem for problem in problems if problem is not None]
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call an observer; its error is caught, because the table may have the epoch already."""
+        """Call an observer and catch its error, because the table may have the epoch already."""
         try:
             call(watcher)
         except Exception as error:
