@@ -194,7 +194,7 @@ class Actions:
         return Secrets([] if self.token is None else [self.token])
 
     def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
-        """The reason to refuse a request; None if it has the token and comes from our own page."""
+        """Return why to refuse a request, or None if it has the token and this site's origin."""
         if self.token is None:
             fix = f"start the server with a token in {TOKEN_VARIABLE}"
             return UsageError("actions are off", fix=fix)

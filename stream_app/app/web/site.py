@@ -33,7 +33,7 @@ LOCAL_HOST = "127.0.0.1"
 """The default address of pages."""
 _DATABASE = ".db"
 _THREADS = 8
-"""Tables that are read at a time: on an object store a read takes one answer."""
+"""The number of tables that are read concurrently, because reads mostly wait for the store."""
 
 
 class Site(Protocol):

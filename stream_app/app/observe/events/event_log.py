@@ -190,9 +190,7 @@ class EventLog:
         self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
 
     def drained(self, progress: SourceProgress | None) -> None:
-        """Report that the job has read its source to the end; None: the offsets are
-        unknown.
-        """
+        """Report that the job has read its source to the end; None if offsets are unknown."""
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(

@@ -35,7 +35,7 @@ class JobListener:
         """Called after a commit of compactions between epochs."""
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Called for quarantined messages without a table; those of a table come with its epoch."""
+        """Called for quarantined messages without a table; a table's come with its epoch."""
 
     def progress(self, progress: SourceProgress) -> None:
         """Called when an epoch is finished: each table has it, or is held back."""
@@ -64,7 +64,7 @@ class Listeners:
     _warned: set[tuple[type, type]] = field(init=False, default_factory=set)
 
     def call(self, call: Callable[[JobListener], None]) -> None:
-        """Call each; warn once of each kind of error, because `looked` may fail all the time."""
+        """Call each listener, and warn once of each kind of error."""
         for listener in self.listeners:
             self.guard(listener, call)
 
