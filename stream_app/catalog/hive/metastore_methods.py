@@ -1,4 +1,4 @@
-"""The metastore's methods that both the catalog and Iceberg's pointer call, with their errors.
+"""Lists the metastore's methods that the catalog and Iceberg's pointer call, with their errors.
 
 Source: Hive `hive_metastore.thrift`.
 """

@@ -1,8 +1,7 @@
 """Looks up all versions of keys in a bucket, where a version's start is the last key column.
 
 The writer of a table with a history calls it (`mergetree.history_versions`). A version may be in
-any file, so it reads all files that may have one of the keys, while `key_lookup` stops at the
-newest row.
+any file, so it reads all files that may have one of the keys. `key_lookup` stops at the newest row.
 """
 
 from __future__ import annotations
