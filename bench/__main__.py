@@ -1,4 +1,4 @@
-"""Everything that docs/performance.md shows, in one run.
+"""Most of what docs/performance.md shows, in one run.
 
     ./run.sh bench [steps|kept|hostile|ingest|memory|simulation|commits|requests|scaling|
                     compaction|engines|databases|checksums|latency|small|freshness|reading|

@@ -9,6 +9,7 @@ Exit codes:
 * 1: the verb failed but may succeed when it is repeated, or `check` found a problem.
 * 2: only an operator can fix the cause, such as wrong arguments, a missing table or a damaged file.
   `errors` lists the classes.
+* 3: `check` found nothing wrong, but could not compare everything; or rows wait for a compaction.
 * 130: Ctrl-C ended the verb.
 * 141: the reader of the output has gone away, as in ``read TABLE | head``.
 """
@@ -38,7 +39,8 @@ READER_GONE = 141
 
 
 _EPILOG = """\
-exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it; 130 ended by Ctrl-C
+exit codes: 0 done; 1 failed, may be tried again; 2 only an operator can mend it;
+  3 not everything was compared, or rows wait; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""
 
 

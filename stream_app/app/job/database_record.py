@@ -1,7 +1,7 @@
 """Records database snapshots: after an epoch that ends between transactions, all tables at once.
 
-`spark.ingest.epoch_committer` calls it when the tables have an epoch, under its lock. A snapshot
-that cannot be written fails no epoch: the next one is recorded again.
+`ingest_job` gives it to the committer, which calls it under its lock once the tables have an epoch.
+A snapshot that cannot be written fails no epoch: the next one is recorded again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Finds the offsets at which a new job begins, by the time of messages or by a consumer group.
 
-`ingest_job` asks when the checkpoint is new. Readers get offsets, whatever the configuration says.
+`source_reading` calls it when the checkpoint is new. Readers get offsets, whatever the
+configuration says.
 
 Source: Kafka's ListOffsets and OffsetFetch requests; Flink `OffsetsInitializer` for what a
 partition without such a message or without an offset begins at.

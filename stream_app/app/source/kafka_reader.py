@@ -1,7 +1,7 @@
 """Decides which reader reads the topics: the native one where it can, else Spark's.
 
-`ingest_job` asks before there is a session, and `ingest`, which gives Spark's source its jars. All
-else that reads messages (the look at the first ones, `init`, `doctor`, `check`, `backfill`,
+`checks` asks before there is a session, and the verb `ingest`, which gives Spark's source its jars.
+All else that reads messages (the look at the first ones, `init`, `doctor`, `check`, `backfill`,
 replays) has no Spark, and reads natively.
 """
 

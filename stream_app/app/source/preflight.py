@@ -1,8 +1,8 @@
-"""Asks the broker about the topics before Spark does: a clear error instead of a long wait.
+"""Asks the broker about the topics before the stream does: a clear error, not a long wait.
 
-`ingest` calls it at start and for the lag. Spark does not notice that a topic was deleted and
-recreated under an old checkpoint, and skips records. Kafka gives each topic a unique id, which
-reveals that.
+`checks` calls it at start, and `job_site` for the lag. A topic that was deleted and recreated has
+other records at the offsets of an old checkpoint. Kafka gives each topic a unique id, which reveals
+that.
 """
 
 from __future__ import annotations

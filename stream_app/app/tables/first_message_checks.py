@@ -1,6 +1,6 @@
 """Reports early what will fail with the first messages of each topic.
 
-`ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
+`known_tables` calls it before it creates a table, because a primary key cannot be changed later.
 
 Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So such
 messages show facts beyond the schema of a source table. Other formats show none of them.

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.format.row_hash.md5_lanes import md5_lanes
 from stream_app.format.row_hash.row_sums import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
 from stream_app.model.checksum.row_sum import RowSum
@@ -57,7 +56,7 @@ class GroupSums:
 
 def groups_of(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> np.ndarray:
     """Return the group of each row: int64 [n]."""
-    high, _ = md5_lanes(*row_texts(rows, keys))
+    high, _ = row_hashes(rows, keys)
     return (high >> _SHIFT).astype(np.int64)
 
 

@@ -2,7 +2,8 @@
 
 A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
 appended column, which is null in older rows, does not change their texts. The position counts the
-table's columns from 0. `row_sums` hashes the texts.
+table's columns from 0. `row_sums` hashes the texts. `compiled.text_bytes` writes the same texts
+where rows are only hashed.
 
 ========================  =========================================================
 type                      VALUE
@@ -54,7 +55,7 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
     for position, field in columns:
         values = rows.column(field.name)
         begin = f"{position}="
-        own = _value_pieces(values, field.data_type)
+        own = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(before)] if before else []
             pieces.append(_joined([_constant(begin), *own, _constant(";")], nulls=True))
@@ -82,18 +83,32 @@ def _constant(text: str) -> pa.Scalar:
     return pa.scalar(text.encode(), pa.binary())
 
 
-def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.Scalar]:
-    """Return the texts of one column as pieces of binary [n]; null where the value is null."""
+def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the values of a column [n] as strings, as whole numbers, or as binary texts.
+
+    A string's text has its size in front. That of a number is its digits. Binary values are texts.
+    """
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
-            lengths = pc.cast(pa.array(lengths_of(values)), pa.string()).cast(pa.binary())
-            return [lengths, _constant(":"), values.cast(pa.binary())]
+            return values
         case TypeRoot.BINARY | TypeRoot.VARBINARY:
-            return [_hexadecimal(values)]
+            return _hexadecimal(values)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
-            return [_bits(values)]
+            return _bits(values)
         case _:
-            return [pc.cast(_numbers(values, data_type), pa.string()).cast(pa.binary())]
+            numbers = _numbers(values, data_type)
+            return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
+
+
+def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """Return the texts of plain values as pieces of binary [n]; null where the value is null."""
+    if pa.types.is_string(values.type):
+        return [_digits(pa.array(lengths_of(values))), _constant(":"), values.cast(pa.binary())]
+    return [values if pa.types.is_binary(values.type) else _digits(values)]
+
+
+def _digits(numbers: pa.Array) -> pa.Array:
+    return pc.cast(numbers, pa.string()).cast(pa.binary())
 
 
 def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:

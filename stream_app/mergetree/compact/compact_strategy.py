@@ -1,7 +1,7 @@
 """The port that decides which sorted runs of a bucket are merged next.
 
-`compact_manager` calls it, `universal_compaction` implements it, and `strategy_choice` chooses by a
-table's options. It is pure: the caller passes the time as a `PickTime`.
+`picker` calls it, `universal_compaction` implements it, and `strategy_choice` chooses by a table's
+options. It is pure: the caller passes the time as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
 """

@@ -1,7 +1,7 @@
 """Decides which sorted runs of one bucket are merged next.
 
-`compact_manager` calls it after each flush; `compact_task` runs the unit that it returns. It uses
-only sizes and levels: no rows, no files, no clock.
+`picker` calls it for `compact_manager`, after each flush; `compact_task` runs the unit that it
+returns. It uses only sizes and levels: no rows, no files, no clock.
 
 The rules, first match wins (runs are ordered newest first):
 

@@ -1,4 +1,4 @@
-"""Brings the messages of one epoch into tables, in rounds: a Spark job and its commits.
+"""Brings the messages of one epoch into tables, in rounds: files written, then commits.
 
 Usually there is one round. Another follows for tables whose plan was outdated when their rows were
 written, and for tables that appear in the messages. Each round reads the messages anew, for those

@@ -1,6 +1,6 @@
 """Decides whether writes wait for compactions, because a bucket has too many sorted runs.
 
-`table.job.stream_commit` asks before each epoch and each commit. A table without sorted runs has no
+The stream's commit asks before each epoch and each commit. A table without sorted runs has no
 managers here, or managers without a stop trigger. So its writes never wait.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#shouldWaitForLatestCompaction`.

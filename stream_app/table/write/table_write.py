@@ -1,7 +1,7 @@
 """Writes one task's share of an epoch, one bucket after another.
 
-The writing stage in Spark calls it. One writer is open at a time, so its buffer bounds the task's
-memory. Files are synced while the next ones are written.
+The writing stage of an epoch calls it, and so do overwrites and single appends. One writer is open
+at a time, so its buffer bounds the task's memory. Files are synced while the next ones are written.
 
 Source: Paimon `table/sink/TableWriteImpl.java`.
 """

@@ -1,8 +1,8 @@
 """Reports the events of a running job: a line for people on stderr, and a JSON line for programs.
 
-`ingest_job` calls it, and it passes the same facts to `metrics.job_metrics`. ``--events FILE`` adds
-a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it lists the
-table options that the job ignores.
+The committer and the stream report to it, and it passes the same facts to `metrics.job_metrics`.
+``--events FILE`` adds a JSON line for each event: an object with ``event`` and ``time_ms`` first.
+At start it lists the table options that the job ignores.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """Report that the job has checked its query; False means for the last time."""
+        """Report that the job has checked its stream; False means for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))

@@ -50,7 +50,7 @@ class JobMoment:
 def alive_problems(state: JobMoment) -> list[str]:
     """The reasons to restart the process; empty if the process is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
-        return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
+        return [f"the job has not looked at its stream for {state.silent_s:.0f} s"]
     return []
 
 
@@ -114,7 +114,7 @@ class JobHealth:
         self._looked_at = self.clock.steady_seconds()
 
     def looked(self, is_running: bool) -> None:
-        """Record that the job has checked its query; False means for the last time."""
+        """Record that the job has checked its stream; False means for the last time."""
         self.phase = "running" if is_running else "ending"
         self._looked_at = self.clock.steady_seconds()
 

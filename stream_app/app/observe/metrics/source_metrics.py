@@ -105,7 +105,7 @@ class SourceMetrics:
         self._set_lag(label)
 
     def looked(self, label: str) -> None:
-        """Note a check of the query: an epoch may have begun, or been committed."""
+        """Note a check of the stream: an epoch may have begun, or been committed."""
         if self._position() != self._seen:
             self._set_lag(label)
 

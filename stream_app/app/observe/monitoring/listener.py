@@ -44,7 +44,7 @@ class JobListener:
         """Called when a table is held back, or has all epochs again."""
 
     def looked(self) -> None:
-        """Called when the job has checked its query, which it does five times a second."""
+        """Called when the job has checked its stream, which it does five times a second."""
 
     def problem(self) -> JobWarning | None:
         """The obstacle that keeps the listener from its work; None: its last attempt succeeded."""

@@ -154,7 +154,7 @@ class _EventSender:
 class LineageEvents(JobListener):
     """Makes the events of one run, and sends them.
 
-    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
 
     Attributes:
         url: such as ``http://marquez:5000``; None: as the client's variables and file say.

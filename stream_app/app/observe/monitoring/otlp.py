@@ -129,7 +129,7 @@ class _OpenEpoch:
 class EpochTraces(JobListener):
     """Makes spans; OpenTelemetry's threads send them.
 
-    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
 
     Attributes:
         endpoint: such as ``http://collector:4318``; None: as OpenTelemetry's variables say.
