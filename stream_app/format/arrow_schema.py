@@ -67,7 +67,7 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.decimal128(data_type.precision, data_type.scale)
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             return pa.string()
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+        case TypeRoot.BINARY | TypeRoot.VARBINARY | TypeRoot.BLOB:
             return pa.binary()
         case TypeRoot.DATE:
             return pa.date32()

@@ -9,7 +9,8 @@ Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -84,9 +85,9 @@ class DataFileReader:
                 fix="compact the table with the engine that wrote it, after setting "
                 "'file.format' = 'parquet'",
             )
-        self._check_size(path, file)
-        try:
-            stored = self._stored_columns(file.schema_id)
+        self.check_size(path, file)
+        with self.errors_of(path):
+            stored = self._stored_columns(file)
             columns = [column for column in stored if column]
             wanted = DataFileRead(
                 system=self._system_fields,
@@ -98,8 +99,21 @@ class DataFileReader:
             with self.file_io.open_input(path) as source:
                 for place, batch in file_format.placed_batches(source, wanted):
                     yield place, self._numbered(self._as_of_today(batch, stored), file)
+
+    @contextmanager
+    def errors_of(self, path: str) -> Iterator[None]:
+        """Errors about a file name its path."""
+        try:
+            yield
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def has_column(self, file: DataFileMeta, column: DataField) -> bool:
+        """Whether a file holds a current column.
+
+        Raises: as `read_placed`.
+        """
+        return self._one_stored(self._columns_of(file), column) is not None
 
     def _numbered(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
         if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
@@ -125,7 +139,12 @@ class DataFileReader:
     def _system_fields(self) -> list[pa.Field]:
         return list(self.layout_schema)[: len(self.layout_schema) - len(self.columns)]
 
-    def _check_size(self, path: str, file: DataFileMeta) -> None:
+    def check_size(self, path: str, file: DataFileMeta) -> None:
+        """Check that a file is there, with the size that its manifest says.
+
+        Raises:
+            CorruptFileError: it is not.
+        """
         try:
             size = self.file_io.size(path)
         except FileNotFoundError:
@@ -139,8 +158,9 @@ class DataFileReader:
                 fix=_RESTORE,
             )
 
-    def _stored_columns(self, schema_id: int) -> list[DataField | None]:
-        """Return the stored column for each column to read; None if the file lacks it."""
+    def _columns_of(self, file: DataFileMeta) -> dict[int, DataField]:
+        """The columns that a file holds, by their ids: those of its schema, or some of them."""
+        schema_id, written = file.schema_id, file.write_cols
         try:
             written_with = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
@@ -148,17 +168,27 @@ class DataFileReader:
                 f"schema {schema_id}, with which a data file was written, cannot be read: {error}",
                 fix="restore the file schema/schema-" + str(schema_id),
             ) from error
-        by_id = {column.field_id: column for column in written_with}
-        stored = [by_id.get(column.field_id) for column in self.columns]
-        for then, now in zip(stored, self.columns, strict=True):
-            if then is None or can_be_read_as(then.data_type, now.data_type):
-                continue
-            raise UnsupportedTableError(
-                f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-                f"Paimon does not turn into {now.data_type.as_nullable()}",
-                fix=_CHANGE_BACK,
-            )
-        return stored
+        return {
+            column.field_id: column
+            for column in written_with
+            if written is None or column.name in written
+        }
+
+    def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
+        """The stored column for each column to read; None when the file lacks it."""
+        by_id = self._columns_of(file)
+        return [self._one_stored(by_id, column) for column in self.columns]
+
+    @staticmethod
+    def _one_stored(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
+        then = by_id.get(now.field_id)
+        if then is None or can_be_read_as(then.data_type, now.data_type):
+            return then
+        raise UnsupportedTableError(
+            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
+            f"Paimon does not turn into {now.data_type.as_nullable()}",
+            fix=_CHANGE_BACK,
+        )
 
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stream_app.format.data_files.avro_files import AvroFiles
+from stream_app.format.data_files.blob_files import BlobFiles
 from stream_app.format.data_files.data_file_format import DataFileFormat
 from stream_app.format.data_files.orc_files import OrcFiles
 from stream_app.format.data_files.parquet_files import ParquetFiles
@@ -13,6 +14,7 @@ DATA_FILE_FORMATS: Mapping[str, DataFileFormat] = {
     "parquet": ParquetFiles(),
     "orc": OrcFiles(),
     "avro": AvroFiles(),
+    "blob": BlobFiles(),
 }
 
 

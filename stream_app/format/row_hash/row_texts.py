@@ -91,7 +91,7 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             return values
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+        case TypeRoot.BINARY | TypeRoot.VARBINARY | TypeRoot.BLOB:
             return _hexadecimal(values)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             return _bits(values)

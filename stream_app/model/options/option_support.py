@@ -99,6 +99,8 @@ _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremen
 _POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the newest version's"
 _OWN_FILES = "its vectors lie in files of their own"
+_DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
+_ELSEWHERE = "its BLOBs lie outside of the table"
 _SORTED = "its files are sorted by other columns than ours"
 _MAPS = "its maps are stored in columns of their own"
 _NESTED = "our function merges rows of nested columns without this rule"
@@ -114,12 +116,16 @@ _ICEBERG_CLIENTS = ValueRule(
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _DESCRIBED),
+    OptionRefusal("blob-descriptor-field", _SET, _ROWS, _ELSEWHERE),
+    OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _ELSEWHERE),
+    OptionRefusal("blob-view-field", _SET, _ROWS, "its BLOBs are those of another table"),
     OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
     OptionRefusal("chain-table.enabled", _TRUE, _ROWS, "its rows are those of two branches"),
     OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS, "a row lies in several files"),
+    OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row lies in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
         "data-file.path-directory",
@@ -169,7 +175,8 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),
-    OptionRefusal("vector.file.format", _SET, _ROWS, _OWN_FILES),
+    OptionRefusal("vector.file.format", _SET, _WRITE, _OWN_FILES),
+    OptionRefusal("vector.file.format", _other_than("parquet"), _READ, _OWN_FILES),
 )
 """The options that refuse a table, by key."""
 

@@ -85,7 +85,7 @@ blob-write-null-on-fetch-failure blob-write-null-on-missing-file blob.split-by-f
 bucket-append-ordered chain-table.enabled chain-table.split.key-range-enabled
 chain-table.streaming.merge-snapshot clustering.incremental clustering.incremental.optimize-write
 commit.discard-duplicate-files commit.force-create-snapshot commit.native.enabled
-compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids data-evolution.enabled
+compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids
 data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
 data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
 delete.force-produce-changelog end-input.check-partition-expire

@@ -48,10 +48,11 @@ class TypeRoot(enum.Enum):
     ROW = "ROW"
     VECTOR = "VECTOR"
     VARIANT = "VARIANT"
+    BLOB = "BLOB"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BLOB})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
@@ -72,6 +73,7 @@ _NO_ARGUMENT = {
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
     "VARIANT": TypeRoot.VARIANT,
+    "BLOB": TypeRoot.BLOB,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),

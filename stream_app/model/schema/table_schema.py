@@ -13,7 +13,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.file_options import TARGET_FILE_SIZE
+from stream_app.model.options.file_options import DATA_EVOLUTION_ENABLED, TARGET_FILE_SIZE
 from stream_app.model.options.merge_options import (
     PRIMARY_KEY_NULLABLE,
     SEQUENCE_FIELD,
@@ -21,8 +21,10 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
+    DataField,
     DataType,
     RowType,
+    TypeRoot,
 )
 from stream_app.model.schema.file_index_problems import file_index_problems
 from stream_app.model.schema.history_columns import (
@@ -150,6 +152,11 @@ class TableSchema:
         """The rules by which rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
 
+    @property
+    def joins_files(self) -> bool:
+        """Whether the columns of a row may lie in several files."""
+        return self.core_options[DATA_EVOLUTION_ENABLED]
+
     @cached_property
     def refused_rows(self) -> tuple[RefusedRows, ...]:
         """Rows that no merge can take, so that no writer may commit them."""
@@ -250,9 +257,33 @@ def existing_problems(
         *avro_problems(columns, options),
         *vector_problems(columns, options),
         *variant_problems(columns, options),
+        *_blob_problems(columns),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
         *history_problems(columns.names, primary_keys, partition_keys, options),
+    ]
+
+
+def unread_blobs(schema: TableSchema, column: DataField) -> str:
+    """The place of a column's BLOBs that stream_app does not read; empty if it reads them.
+
+    With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
+    that does not know the references would delete the files.
+    """
+    if not any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars()):
+        return ""
+    if column.data_type.root is not TypeRoot.BLOB:
+        return "another type"
+    return "a table with a primary key" if schema.primary_keys else ""
+
+
+def _blob_problems(columns: RowType) -> list[str]:
+    """The columns with BLOBs, which tables of Paimon's engines alone have."""
+    return [
+        f"column {column.name!r} is {column.data_type}: stream_app only reads BLOBs, so make them "
+        "BYTES"
+        for column in columns
+        if any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars())
     ]
 
 

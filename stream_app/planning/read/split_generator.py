@@ -21,6 +21,7 @@ from typing import TypeVar
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import SplitGroup
+from stream_app.model.files.row_group import RowGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,18 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
         in_order_of_arrival(files), lambda file: rules.weight([file]), rules.target_size
     )
     return [SplitGroup(tuple(files), is_raw=True) for files in packed]
+
+
+def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[SplitGroup]:
+    """Splits of a bucket whose files are joined by the numbers of their rows, in their order."""
+    packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
+    return [
+        SplitGroup(
+            tuple(file for group in some for file in group.files),
+            is_raw=all(len(group.files) == 1 for group in some),
+        )
+        for some in packed
+    ]
 
 
 def section_files(section: Section) -> tuple[DataFileMeta, ...]:

@@ -23,6 +23,7 @@ from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
@@ -211,6 +212,8 @@ class FileFacts:
             yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
 
     def _column_facts(self) -> Iterator[_FileFact]:
+        if holds_blobs(self.entry.file):
+            return  # PyPaimon counts no nulls there, and no reader asks
         if self.entry.bucket == POSTPONED:
             return  # in an unsorted file the first and the last key are no bounds
         for column in self.columns:

@@ -56,7 +56,7 @@ from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.pruning.scan_pruning import scan_pruning
-from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.read_refusals import check_changes_readable
 from stream_app.table.versions.time_travel import millis_of
 
 NO_LIMITS = StepLimits()
@@ -75,7 +75,7 @@ class StreamScan:
     row_filter: RowFilter | None = None
 
     def __post_init__(self) -> None:
-        check_readable(self.table, merges=False)
+        check_changes_readable(self.table)
         if self.table.kind.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
                 "streaming-read-overwrite = true: stream_app does not compute what an OVERWRITE "

@@ -37,7 +37,7 @@ from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.pruning.scan_pruning import ScanPruning, scan_pruning
-from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.read_refusals import check_changes_readable, check_readable
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 
@@ -52,7 +52,7 @@ class IncrementalRead(RowChoice):
     """
 
     def __post_init__(self) -> None:
-        check_readable(self.table, merges=False)
+        check_changes_readable(self.table)
         RowChoice.__post_init__(self)
 
     def streams(

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
+from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.row_group_reader import RowGroupReader
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.merged_section import (
@@ -24,6 +26,7 @@ from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
+from stream_app.model.files.row_group import row_groups
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.read.split_generator import (
@@ -74,6 +77,11 @@ class SplitRead(RowChoice):
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
+        if self.table.schema.joins_files:
+            for group in row_groups(split.files):
+                if len(group.files) > 1 or [*self._worth_reading(split, group.files)]:
+                    yield from RowGroupReader(rows).read(group)
+            return
         for file in self._worth_reading(split, split.files):
             yield from rows.read(file)
 
@@ -111,7 +119,7 @@ class SplitRead(RowChoice):
         vectors: BucketVectors,
         parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
-    ) -> KeyValueFileReader:
+    ) -> BucketFiles:
         files = self.table.bucket_files(
             split.partition,
             split.bucket,

@@ -27,6 +27,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import RowGroup, row_groups
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
@@ -37,6 +38,7 @@ from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,
     merge_tree_groups,
+    row_group_splits,
     section_files,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -98,6 +100,8 @@ class SplitScan:
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
+        if self.table.schema.joins_files:
+            return row_group_splits(self._with_a_joined_row(row_groups(files), file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._with_a_row(files, file_stats), rules)
         with_key = self._passing(files, file_stats.keys)
@@ -148,6 +152,16 @@ class SplitScan:
         passing = self._passing(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
+
+    def _with_a_joined_row(
+        self, groups: Sequence[RowGroup], file_stats: FileStats
+    ) -> list[RowGroup]:
+        """The groups in which a row may match; only a file that stands alone says so."""
+        alone = [group.files[0] for group in groups if len(group.files) == 1]
+        passing = {file.file_name for file in self._with_a_row(alone, file_stats)}
+        return [
+            group for group in groups if len(group.files) > 1 or group.files[0].file_name in passing
+        ]
 
     def _worth_reading(
         self, sections: Sequence[Section], file_stats: FileStats

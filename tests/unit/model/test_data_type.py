@@ -26,7 +26,7 @@ from stream_app.model.schema.type_widening import keeps_values
 def scalar_types(draw: st.DrawFn) -> DataType:
     root = draw(st.sampled_from([root for root in TypeRoot if root not in NESTED_ROOTS]))
     length = precision = scale = 0
-    if root in STRING_ROOTS | BINARY_ROOTS:
+    if root in STRING_ROOTS | BINARY_ROOTS - {TypeRoot.BLOB}:
         length = draw(st.integers(1, 2**31 - 1))
     elif root is TypeRoot.DECIMAL:
         precision = draw(st.integers(1, 38))

@@ -22,6 +22,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import row_total
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -249,7 +250,7 @@ def _sum(
         level=level,
         runs=len(files) if level == 0 else 1,
         files=len(files),
-        rows=sum(file.row_count for file in files),
+        rows=row_total(files, joins_files=table.schema.joins_files),
         deletes=sum(known) if len(known) == len(files) else None,
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),

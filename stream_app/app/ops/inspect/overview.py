@@ -16,6 +16,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import row_total
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
@@ -90,7 +91,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         changelog_producer=schema.core_options.changelog_producer,
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _snapshot_text(snapshot),
-        rows_in_files=sum(file.row_count for file in files),
+        rows_in_files=row_total(files, joins_files=table.schema.joins_files),
         files=len(files),
         bytes=sum(file.file_size for file in files),
         partitions=len({entry.partition for entry in entries}),
