@@ -20,25 +20,23 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
-from stream_app.cdc.debezium.decode_in_columns import (
+from stream_app.cdc.debezium.decode_in_columns import decode_framed
+from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
+from stream_app.cdc.debezium.one_record import images_of
+from stream_app.cdc.debezium.parsed_images import (
     DecodeSettings,
     ParsedImages,
-    decode_framed,
     decode_images,
     flat_fields,
     flat_images,
+    framed_images,
 )
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames, texts_of
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS, images_of
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
 from stream_app.cdc.json_records.outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.rows.images import StackedImages
-from stream_app.cdc.rows.row_assembly import lacks_image
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
@@ -180,20 +178,8 @@ def _decoded(
         return None
     kept = slice(None) if heads.parsed.all() else heads.parsed
     rows, ops, codes = tails.rows[kept], tails.ops[kept], tails.codes[kept]
-    before_at, after_at = heads.before_at[kept], heads.after_at[kept]
-    images = StackedImages(
-        ops=ops,
-        before_at=before_at,
-        after_at=after_at,
-        kinds=shape.kinds,
-        columns=heads.columns,
-        suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
-        tables=[texts_of(tails.frames, codes, name) for name in TABLE_FIELDS]
-        if settings.reads_tables
-        else (),
-    )
-    whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in tails.frames])
-    parsed = ParsedImages(images, whole[codes])
+    places = heads.before_at[kept], heads.after_at[kept]
+    parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
     return DecodedPart(
         rows, _records(values, MarkedRecords(rows, heads.drift[kept]), parsed, shape, settings)
     )

@@ -10,7 +10,7 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-`decode_in_columns` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck`,
+`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck`,
 which reads the keys, once a batch.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its

@@ -95,10 +95,6 @@ class FramedRecords:
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
 
-    def texts(self, name: str) -> pa.DictionaryArray:
-        """The source's field of this name in each record: dictionary of strings [m]."""
-        return texts_of(self.frames, self.codes, name)
-
     def joined_images(self) -> pa.Array:
         """The bytes of each record's images, concatenated without a copy: binary [m]."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)

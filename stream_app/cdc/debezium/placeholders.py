@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Called by `decode_in_columns` and `decode_one_by_one`. The placeholder is never written.
+Called by `parsed_images` and `decode_one_by_one`. The placeholder is never written.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.

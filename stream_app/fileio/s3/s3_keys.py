@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.model.store_options import S3_KEYS
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential  # there is none when it runs
@@ -46,11 +47,8 @@ class S3Keys:
     session_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("s3.access-key", self.access_key),
-            ("s3.secret-key", self.secret_key),
-            ("s3.session.token", self.session_token),
-        ):
+        keys = (self.access_key, self.secret_key, self.session_token)
+        for name, value in zip(S3_KEYS, keys, strict=True):
             # The key becomes a request header, and an invalid character there makes the client
             # panic.
             if value and not (value.isascii() and value.isprintable() and " " not in value):

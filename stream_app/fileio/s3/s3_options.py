@@ -22,6 +22,7 @@ from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
+from stream_app.model.store_options import S3_OPTIONS
 
 OPTION_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -80,19 +81,6 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
 )
 """Hadoop's, by their beginnings: what to do instead."""
-S3_OPTION_NAMES = (
-    "s3.endpoint",
-    "s3.region",
-    "s3.access-key",
-    "s3.secret-key",
-    "s3.session.token",
-    "s3.path.style.access",
-    "s3.connection.ssl.enabled",
-    "s3.requester.pays.enabled",
-    "s3.encryption.algorithm",
-    "s3.encryption.key",
-)
-"""The options in their usual spelling; other spellings are known too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +230,7 @@ def _name(key: str, short: str) -> str:
             raise UsageError(f"option {key!r} is not taken", fix=advice)
     prefix = key.removesuffix(short)
     what = unknown_name("option", key, [prefix + name for name in _NAMES])
-    raise UsageError(what, fix=f"known: {', '.join(S3_OPTION_NAMES)}")
+    raise UsageError(what, fix=f"known: {', '.join(S3_OPTIONS)}")
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:

@@ -12,28 +12,26 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from stream_app.catalog.catalog_options import HIVE_CONF_DIR
 from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import (
-    DatabaseField,
+    HiveLayout,
     SerdeField,
     StorageField,
     TableField,
     hive_column,
+    new_database,
 )
-from stream_app.catalog.hive.metastore_client import MetastoreClient, RefusedError
-from stream_app.catalog.hive.metastore_methods import (
-    ALTER_TABLE,
-    CREATE_DATABASE,
-    CREATE_TABLE,
-    EXISTS,
-    GET_DATABASE,
-    GET_TABLE,
-    GONE,
+from stream_app.catalog.hive.metastore_client import MetastoreClient
+from stream_app.catalog.hive.metastore_entries import (
+    alter_table_entry,
+    create_database_entry,
+    create_table_entry,
+    database_entry,
+    table_entry,
 )
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
@@ -61,6 +59,7 @@ _URIS = "hive.metastore.uris"
 _LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
 _LOCK_MS = 30_000
+_LAYOUT = HiveLayout(location_in_properties=False, has_properties=False)
 _STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
     StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),
@@ -88,16 +87,19 @@ class HivePointer:
 
     def pointer(self) -> str | None:
         """See `PointerStore.pointer`."""
-        table = self._table()
+        table = table_entry(self.client, self.identifier)
         return None if table is None else _location(table)
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
-        name = self.identifier
-        with suppress(RefusedError):
-            self._create_database(version.home.rpartition("/")[0])
+        name, client = self.identifier, self.client
+        if database_entry(client, name.database) is None:
+            folder = version.home.rpartition("/")[0]
+            create_database_entry(
+                client, name.database, new_database(name.database, folder, _LAYOUT)
+            )
         storage = {**_STORAGE, StorageField.LOCATION: text(version.home)}
-        made = Struct(
+        table = Struct(
             {
                 TableField.NAME: text(name.table),
                 TableField.DATABASE: text(name.database),
@@ -109,19 +111,13 @@ class HivePointer:
                 TableField.TYPE: text("EXTERNAL_TABLE"),
             }
         )
-        try:
-            pointing = _with_columns(_pointing(made, None, version), _columns(version))
-            self.client.ask(
-                CREATE_TABLE, nested(pointing), expected=EXISTS, what=str(self.identifier)
-            )
-        except RefusedError:
-            return False
-        return True
+        pointing = _with_columns(_pointing(table, None, version), _columns(version))
+        return create_table_entry(client, name, pointing)
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         with self.lock.held(self.identifier):
-            table = self._table()
+            table = table_entry(self.client, self.identifier)
             if table is None or _location(table) != before:
                 return False
             columns = _columns(version)
@@ -135,47 +131,10 @@ class HivePointer:
 
     def _alter(self, table: Struct, columns: Sequence[Struct]) -> None:
         context = {
-            "CASCADE": "true",
             "DO_NOT_UPDATE_STATS": str(self.skips_stats).lower(),
             "skipAWSGlueArchive": str(self.skips_archive).lower(),
         }
-        self.client.ask(
-            ALTER_TABLE, text(self.identifier.database), text(self.identifier.table),
-            nested(_with_columns(table, columns)), nested(Struct({1: text_map(context)})),
-            what=str(self.identifier),
-        )  # fmt: skip
-
-    def _create_database(self, folder: str) -> None:
-        """Create the database if it does not exist.
-
-        Raises:
-            RefusedError: another process has just created it.
-        """
-        name = text(self.identifier.database)
-        with suppress(RefusedError):
-            self.client.ask(GET_DATABASE, name, expected=GONE, what=str(self.identifier))
-            return
-        made = Struct(
-            {
-                DatabaseField.NAME: name,
-                DatabaseField.LOCATION: text(folder),
-                DatabaseField.PARAMETERS: text_map({}),
-            }
-        )
-        self.client.ask(CREATE_DATABASE, nested(made), expected=EXISTS, what=str(self.identifier))
-
-    def _table(self) -> Struct | None:
-        name = self.identifier
-        request = Struct({1: text(name.database), 2: text(name.table)})
-        with suppress(RefusedError):
-            return (
-                self.client.ask(
-                    GET_TABLE, nested(request), expected=GONE, what=str(self.identifier)
-                )
-                .struct(0)
-                .struct(1)
-            )
-        return None
+        alter_table_entry(self.client, self.identifier, _with_columns(table, columns), context)
 
 
 def _location(table: Struct) -> str:

@@ -1,4 +1,4 @@
-"""Shows the main facts about a table on one page."""
+"""Shows the main facts about a table on one page of text."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Overview:
     """The main facts about a table.
 
     Attributes:
-        rows_in_files: versions of rows; fewer keys are live while runs are not merged.
-        runs_max: sorted runs of the bucket that has most of them.
-        compaction_policy: the rules that a job chose, and why; None: the table's options are.
-        pace: the length that a job chose for epochs, and why; None: it has chosen none.
-        waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
-        iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
-        checksum: of all rows, or why it is unknown; None: the table does not ask for one.
-        proof: when the table was equal to its source; None: no check has recorded it.
-        bucket_advice: problems with the sizes of buckets, and the remedy.
+        rows_in_files: the number of physical rows, several for one key in unmerged runs.
+        runs_max: the number of sorted runs of the bucket that has most of them.
+        compaction_policy: the rules that a job chose, and why; None if the table's options apply.
+        pace: the length of epochs that a job chose, and why; None if it chose none.
+        waiting_rows: rows that readers get only after a compaction; see `TableStatus`.
+        iceberg: what Iceberg's readers lack, or None if they lack nothing or are not supported.
+        checksum: the checksum of all rows, or why it is unknown; None if the table has none.
+        proof: when a check found the table equal to its source, or None without a record.
+        bucket_advice: problems with the sizes of buckets, and the remedy, or None.
     """
 
     table: str
@@ -76,7 +76,7 @@ class Overview:
 
 
 def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
-    """Reads the schema, the snapshots and the live files of one of them."""
+    """Read the facts from the schema, the snapshots and the live files of one snapshot."""
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]
@@ -108,7 +108,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
 
 
 def overview_lines(table: Overview) -> list[str]:
-    """The lines of the page."""
+    """Return the page's lines."""
     pairs = {
         "table": table.table,
         "columns": f"{table.columns}  (schema {table.schema})",
@@ -143,7 +143,7 @@ def overview_lines(table: Overview) -> list[str]:
 
 
 def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
-    """The pace that the newest epoch of a job records, among the newest snapshots."""
+    """Return the pace that the newest epoch among the newest snapshots records, or None."""
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
