@@ -19,7 +19,8 @@ scaling     small compactions that share a job, and the driver's memory
 growth      an epoch of 250,000 changes as rows, partitions, snapshots and tables grow
 
 Each is a ratio of one run, in turns, or seconds of this machine, which must have nothing else to
-do. About an hour; `--quick` takes a tenth of everything. A goal that cannot be measured is missed.
+do. It takes 20 minutes, with `--quick` a tenth of everything. A goal that cannot be measured is
+missed.
 `--record` appends the figures as a line of JSON, for the records of releases.
 """
 
