@@ -69,7 +69,7 @@ def lines(starts: Sequence[Start]) -> Iterator[str]:
 
 
 def measured(folder: Path, runs: int) -> list[Start]:
-    """Some starts, one after another."""
+    """Measure several starts, one after another."""
     file = folder / "first.parquet"
     write_messages(file, EPOCH)
     with EmbeddedBroker(folder / "start-kafka") as broker:
