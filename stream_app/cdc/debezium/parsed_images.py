@@ -202,7 +202,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """Return the mask of messages without a row, such as heartbeats, which no key disproves."""
+    """Return the mask of messages without a proven row, such as heartbeats."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):
