@@ -53,11 +53,11 @@ SMALL_EPOCH, SMALL_EPOCHS, WARM_UP = 5_000, 40, 5
 
 @dataclass(frozen=True)
 class Setup:
-    """How much is measured, and where.
+    """The amount of data to measure, and the folder.
 
     Attributes:
-        folder: of the part alone.
-        messages: of ingest.
+        folder: the folder of one part.
+        messages: the number of messages of ingest.
         tenth: 10 for a tenth of everything, else 1.
         sink_python, sink_jars: as in `bench.jobs.spark_sink`.
     """

@@ -38,7 +38,7 @@ def lines(runs: int = _RUNS) -> Iterator[str]:
 
 
 def measure(runs: int) -> Iterator[tuple[str, float, float]]:
-    """Of each kind the nanoseconds a byte at both sizes."""
+    """Return the nanoseconds per byte of each kind, at both sizes."""
     gc.freeze()
     for kind, growing in GROWING.items():
         few, many = (

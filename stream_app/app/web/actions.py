@@ -90,7 +90,7 @@ HELD_EXPLANATION = (
 
 
 def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
-    """The actions that fit a table, those that may solve its problem first.
+    """Return the actions that fit a table, first those that may solve its problem.
 
     Args:
         state: the table's state in `job_status`, or None if unknown.

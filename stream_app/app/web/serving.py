@@ -37,7 +37,7 @@ def answers_to(asked: str, names: Collection[str]) -> bool:
 
     Args:
         asked: the header ``Host``, with or without a port.
-        names: in lower case; with `ANY_NAME` all names are accepted.
+        names: the accepted names in lower case; `ANY_NAME` accepts all names.
     """
     try:
         name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")

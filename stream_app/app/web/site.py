@@ -80,7 +80,7 @@ class Site(Protocol):
         """Open one of the tables, as it is now.
 
         Raises:
-            TableNotFoundError: there is no table of this name.
+            TableNotFoundError: no table has this name.
             StreamAppError: the table cannot be read.
         """
         ...
@@ -112,11 +112,10 @@ class Site(Protocol):
         return None
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay quarantined records of a table, or those without a table; returns lines of a
-        report.
+        """Replay quarantined records of a table, or of no table, and yield lines of a report.
 
         Raises:
-            UsageError: there is no quarantine, or a record cannot be replayed safely.
+            UsageError: the job has no quarantine, or a record cannot be replayed safely.
         """
         raise UsageError(
             "a replay needs the configuration of a job",
@@ -125,7 +124,7 @@ class Site(Protocol):
         )
 
     def resume(self, name: str) -> Iterator[str]:
-        """Ask the job to retry a held table; returns lines of a report.
+        """Ask the job to retry a held table, and yield lines of a report.
 
         Raises:
             UsageError: the table is not held back, or these are not the tables of a job.

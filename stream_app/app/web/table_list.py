@@ -39,7 +39,7 @@ class ListChoice:
         )
 
     def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
-        """The tables, in order; unknown values come last."""
+        """Return the chosen tables in order, with unknown values last."""
         wanted = self.text.casefold()
         chosen = [
             status

@@ -71,8 +71,8 @@ class TablePage:
         is_empty: whether the table has no snapshot yet.
         overview: the main facts, or None if there is no snapshot or it cannot be read.
         trees: the trees with the most sorted runs; `more_trees` more are not shown.
-        write_amplification: bytes that appends and compactions of the shown snapshots wrote for
-            each byte that appends wrote; None: they appended none.
+        write_amplification: bytes that appends and compactions of the shown snapshots wrote per
+            byte of the appends, or None without appends.
         space_amplification: see `table_parts.space_amplification`.
         traits: the kind of table, in few words.
         history: the newest snapshots.

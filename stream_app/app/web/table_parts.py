@@ -104,7 +104,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRow:
-    """One column of the newest schema; `key` says whether it is of the key or of the partition."""
+    """One column of the newest schema; `key` names the keys to which it belongs."""
 
     column: str
     type: str

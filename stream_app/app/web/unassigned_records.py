@@ -48,7 +48,7 @@ def refused_reason(reason: str) -> str:
 def with_refused(
     waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
-    """Counts of waiting records by table, with those of refused tables under their names.
+    """Return the counts of waiting records by table, with refused source tables as tables.
 
     Args:
         waiting: table → its waiting records; '' has those of no table. None if not counted.

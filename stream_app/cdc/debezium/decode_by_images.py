@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FramedGroup(Group):
-    """Messages of one schema, with the frames that were seen last.
+    """Messages of one schema, with their most recent frames.
 
     Attributes:
         compiled: the machine-code decoder, or None if machine code does not run.
@@ -110,7 +110,10 @@ def _in_columns(
 def _by_machine_code(
     values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that machine code takes; what stands before a known tail may be odd."""
+    """Decode the values that machine code accepts.
+
+    The text before a known tail may be malformed.
+    """
     tails = None
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
@@ -135,7 +138,7 @@ def _layout_of(
     settings: DecodeSettings,
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
-    """The layout for images with their columns in the order of these rows."""
+    """Return the layout for images whose columns have the order of these rows."""
     readings, kinds = list(shape.readings), list(shape.kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
@@ -226,7 +229,10 @@ def _records(
 def _drift_of(
     values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
-    """The unknown and missing columns; one record stands for all with the same sum of marks."""
+    """Return the unknown and missing columns.
+
+    One record represents all with the same sum of marks.
+    """
     rows, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(marks)

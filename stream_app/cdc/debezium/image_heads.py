@@ -34,7 +34,7 @@ class ImageHeads:
 
 
 def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, Bools]:
-    """Search n values for their images; also the mask of the values that have such a head.
+    """Search n values for their images. Return also the mask of the values with such a head.
 
     The same four values, whose tails begin at `lasts`, counted from the start of each::
 

@@ -89,7 +89,7 @@ class KeyRules:
 
 
 def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
-    """The question of each record to its key.
+    """Return what each record's key must prove.
 
     Args:
         is_whole: whether the connector is one of `WHOLE_IMAGES`.
@@ -112,7 +112,7 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
 
 
 def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
-    """Whether a key with these fields proves the row."""
+    """Return whether a key with these fields proves the row."""
     if question is KeyQuestion.NONE:
         return True
     if rules.source_key is not None:
@@ -151,7 +151,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
 
 
 def remedies(rules: KeyRules, fields: Fields) -> str:
-    """The options and settings that make such records certain."""
+    """Return the options and settings that make such records certain."""
     known = rules.source_key if rules.source_key is not None else fields
     full = (
         "set REPLICA IDENTITY FULL on the source table and "
@@ -181,7 +181,7 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are read: not when an option names the source's key."""
+        """Whether keys are read; they are not if an option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain(

@@ -143,7 +143,7 @@ def framed_images(
 
 
 def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
-    """The texts that are read of a flattened record, beside the table's columns."""
+    """Return the texts to read of a flattened record, in addition to the table's columns."""
     return (OP_FIELD, DELETED_FIELD, ENVELOPE_OP, *(FLAT_FIELDS if settings.reads_tables else ()))
 
 
@@ -202,7 +202,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """The mask of messages that no key proves to be rows, and that may be heartbeats or similar."""
+    """Return the mask of messages without a proven row, such as heartbeats."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):

@@ -59,7 +59,7 @@ ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessages:
-    """Messages that a parser has taken.
+    """Messages that a parser has accepted.
 
     Attributes:
         values: binary [n] without nulls.
@@ -108,7 +108,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The whole table was emptied."""
+    """The source has deleted all rows of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Dialect(Protocol):
 
     @property
     def sends_keys_alone(self) -> bool:
-        """Whether before-images have only the key."""
+        """Whether before-images contain only the key."""
         return False
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:

@@ -231,7 +231,7 @@ def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Accept all options: in most formats they do not depend on each other."""
+    """Accept all combinations, because the options of most formats are independent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

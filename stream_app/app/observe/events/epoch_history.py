@@ -111,5 +111,5 @@ class EpochHistory:
         )
 
     def epochs(self, table: str) -> Sequence[PastEpoch]:
-        """The epochs of a table, oldest first; other threads than that of `add` may call it."""
+        """Return the epochs of a table, oldest first. Any thread may call it."""
         return tuple(self._epochs.get(table, ()))

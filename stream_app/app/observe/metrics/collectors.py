@@ -128,7 +128,7 @@ class LoadCollector(Collector):
 
 @dataclass(slots=True, eq=False)
 class DiskCollector(Collector):
-    """Free space of the disks that a job on this machine writes to, asked for at each scrape.
+    """Free space of the disks that a job on this machine writes to, read at each scrape.
 
     Attributes:
         label: the label of the job.
@@ -228,7 +228,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
 
 
 def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
-    """One family for each name, one sample for each label."""
+    """Yield one family for each name, with one sample for each label."""
     by_name: dict[str, dict[str, list[_TableNumber]]] = defaultdict(lambda: defaultdict(list))
     for table, number in numbers:
         by_name[number.name][table].append(number)

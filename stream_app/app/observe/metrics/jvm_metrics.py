@@ -1,4 +1,4 @@
-"""Numbers of Spark's JVM on the driver and of its executors, asked for at each scrape.
+"""Metrics of Spark's JVM on the driver and of its executors, read at each scrape.
 
 Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`; Linux,
 proc(5).

@@ -119,7 +119,7 @@ def _placed(index: int, step: float, height: float) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsChart:
-    """The spans, oldest first; those without rows have no bar.
+    """The spans, oldest first. A span without rows has no bar.
 
     Attributes:
         ticks: the ticks of the axis of rows a second.
@@ -188,7 +188,7 @@ class SnapshotBar(Bar):
 
     Attributes:
         records: records that it added to files or removed from them.
-        kind: in lower case, such as ``append``.
+        kind: the kind in lower case, such as ``append``.
         marks: the names of tags and consumers at this snapshot.
         is_going: whether the next expiry deletes the snapshot.
     """
@@ -270,7 +270,7 @@ def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBar:
-    """One epoch; `parts` are kind, top and height of each rectangle, from the ground up."""
+    """One epoch. `parts` are the kind, top and height of each rectangle, from the bottom up."""
 
     x: float
     width: float

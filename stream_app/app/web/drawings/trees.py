@@ -73,7 +73,7 @@ def bucket_trees(
     planned: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
-    """The trees of buckets: those in compaction first, then those with the most sorted runs.
+    """Return the buckets' trees: first those in compaction, then those with most sorted runs.
 
     Args:
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.

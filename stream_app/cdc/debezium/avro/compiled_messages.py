@@ -50,7 +50,7 @@ class AvroRead:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAvro:
-    """The way to read messages of one schema.
+    """Reads the messages of one schema by machine code.
 
     Attributes:
         decimals: the columns whose bytes become decimals.
@@ -146,7 +146,7 @@ def _texts(read: AvroMessages, path: tuple[str, ...]) -> pa.Array:
 
 
 def _is_decimal(reading: ColumnReading) -> bool:
-    """Whether bytes of the column are a decimal of its own scale."""
+    """Return whether a column's bytes are a decimal of the column's own scale."""
     return (
         reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64

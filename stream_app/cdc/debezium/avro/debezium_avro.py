@@ -69,7 +69,7 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class _SchemaPlan:
-    """The way to read the messages of one schema.
+    """How the messages of one schema are read.
 
     Attributes:
         text: the schema's own.
@@ -251,7 +251,7 @@ class DebeziumAvro(DebeziumJson):
     def _columns(
         self, drift: Drift, has_after: Bools, rows: Bools
     ) -> dict[DriftedColumn, Sighting]:
-        """The unknown and missing columns of the records that are rows; all have the same."""
+        """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
@@ -275,7 +275,7 @@ class DebeziumAvro(DebeziumJson):
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """Step 4: keys of Avro as JSON objects with the names of their columns."""
+        """Step 4: convert Avro keys to JSON objects with the names of their columns."""
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
@@ -345,7 +345,7 @@ def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
 
 
 def debezium_avro(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which looks up schemas in registries."""
     return FormatDeclaration(
         name=_NAME,
         section=SECTION,

@@ -26,7 +26,7 @@ _SLICE_ROWS = 32_768
 
 @dataclass(slots=True)
 class CompiledDocuments:
-    """The layout of a table's documents, in the order of those that were seen first.
+    """The layout of a table's documents, in the field order of the documents that came first.
 
     Attributes:
         columns: the table's columns that are not STRING, by name.

@@ -19,7 +19,7 @@ from stream_app.model.source.source_table import SourceTable
 
 
 def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
-    """The table, in which columns are VARIANT that have a document or an array in a message."""
+    """Return the table, with VARIANT for columns that have a document or an array."""
     # A loop over the few messages by which a table is described.
     nested = {
         name

@@ -190,7 +190,7 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:
-    """Whether all of some concatenated arrays are valid JSON; a parser decides."""
+    """Return whether concatenated arrays are all valid JSON, by parsing them."""
     bounds = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(arrays)]
     values = pa.Array.from_buffers(pa.binary(), len(ends), buffers)

@@ -84,7 +84,7 @@ class PlainMessages:
     unreadable: dict[int, str]
 
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages, with these keys and values in place of their own."""
+        """Return the messages with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
             at = messages.schema.get_field_index(name)
             if at >= 0:
@@ -125,7 +125,7 @@ def plain_messages(
 
 
 def _may_be_parsed(values: pa.Array) -> Bools:
-    """The mask of values that are parsed together; the others are judged alone: bool [n]."""
+    """Return the mask of values to parse together: bool [n]. The others are judged one by one."""
     misread = deep_ones(values) | may_be_misread(values, has_decimals=False)
     return looks_like_object(values) & ~misread
 
@@ -201,7 +201,7 @@ def _quoted(names: pa.Array) -> pa.Array:
 
 
 def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
-    """Rewrite one message; None if it means no row.
+    """Rewrite one message, or return None for a message without a row.
 
     Raises:
         UnreadableRecordError: the message is not JSON, or its images are not documents.
@@ -247,7 +247,7 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 
 
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
-    """Keys as JSON with the column `_id`; null where a key has none: binary [n]."""
+    """Return keys as JSON with the column `_id`, or null without one: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):

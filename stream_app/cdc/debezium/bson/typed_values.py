@@ -112,7 +112,7 @@ class TypedColumn:
     is_chosen: bool = False
 
     def allows(self, mongo_kind: MongoKind) -> bool:
-        """Whether such a value has a meaning in the column."""
+        """Return whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
         is_asked = self.is_chosen and _IF_CHOSEN.get(family) is mongo_kind
         return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_asked
@@ -166,7 +166,7 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
 
 
 def typed_value(value: Any, column: TypedColumn) -> Any:
-    """Plain JSON of one value for its column.
+    """Return plain JSON of one value for its column.
 
     Raises:
         UnreadableRecordError: the value has no meaning in the column, or not the form of its kind.
