@@ -19,7 +19,8 @@ scaling     small compactions that share a job, and the driver's memory
 growth      an epoch of 250,000 changes as rows, partitions, snapshots and tables grow
 
 Each is a ratio of one run, in turns, or seconds of this machine, which must have nothing else to
-do. About an hour; `--quick` takes a tenth of everything. A goal that cannot be measured is missed.
+do. It takes 20 minutes, with `--quick` a tenth of everything. A goal that cannot be measured is
+missed.
 `--record` appends the figures as a line of JSON, for the records of releases.
 """
 
@@ -52,11 +53,11 @@ SMALL_EPOCH, SMALL_EPOCHS, WARM_UP = 5_000, 40, 5
 
 @dataclass(frozen=True)
 class Setup:
-    """How much is measured, and where.
+    """The amount of data to measure, and the folder.
 
     Attributes:
-        folder: of the part alone.
-        messages: of ingest.
+        folder: the folder of one part.
+        messages: the number of messages of ingest.
         tenth: 10 for a tenth of everything, else 1.
         sink_python, sink_jars: as in `bench.jobs.spark_sink`.
     """

@@ -50,7 +50,7 @@ def epoch(table: FileStoreTable, batches: list[pa.RecordBatch]) -> None:
 
 
 def least_seconds(work: Callable[[], object], rounds: int) -> float:
-    """The least time of the processor that the work takes."""
+    """Return the shortest processor time of the work."""
     least = float("inf")
     for _ in range(rounds):
         began = time.process_time()

@@ -65,7 +65,7 @@ class StreamConfig:
         share: the job's share of a database's tables, such as ``3/8``, or None for all tables.
         trigger: ``availableNow``, or the time between the starts of two epochs.
         freshness: the maximum age of rows when readers see them, in ms, from which the job derives
-            the length of epochs. None: ``trigger`` decides.
+            the length of epochs; without it ``trigger`` decides.
         quarantine: the folder for records that cannot be decoded, or None to stop at the first one.
         max_bad_records: the maximum number of bad records of a run, or None without a limit.
         write_parallelism: the number of writing tasks, or None for Spark's default.

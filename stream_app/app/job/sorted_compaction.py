@@ -27,7 +27,7 @@ def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
     """Return the requests to sort partitions, one for each.
 
     Raises:
-        UsageError, UnsupportedTableError: as `sorted_requests`.
+        UsageError, UnsupportedTableError: see `sorted_requests`.
     """
     assert job.row_order is not None, "the caller knows that there is an order"
     snapshot = job.table.snapshots.latest()

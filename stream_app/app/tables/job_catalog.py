@@ -52,7 +52,7 @@ def job_place(tables: TablesOfJob, name: str) -> str | None:
     """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:
-        UsageError, StorageError, NoAccessError: as `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
     path = tables.path(name)
     if not tables.catalog:
@@ -65,7 +65,7 @@ def job_catalog(tables: TablesOfJob) -> Catalog:
     """Return the catalog of a job that has one.
 
     Raises:
-        UsageError, StorageError, NoAccessError: as `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
     return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
 

@@ -142,7 +142,7 @@ class DebeziumJson:
         return self._keys.reads_keys
 
     def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
-        """The changes whose row nothing proves, each with the reason."""
+        """Return position → reason, for the changes whose row nothing proves."""
         if not outcome.asked:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))

@@ -47,10 +47,10 @@ _BEFORE_FACTOR = 3
 
 @dataclass(slots=True)
 class FramedGroup(Group):
-    """Messages of one schema, with the frames that were seen last.
+    """Messages of one schema, with their most recent frames.
 
     Attributes:
-        compiled: None: machine code does not run here.
+        compiled: the machine-code decoder, or None if machine code does not run.
     """
 
     fingerprint: str = ""
@@ -58,7 +58,7 @@ class FramedGroup(Group):
     compiled: LayoutChoice | None = None
 
     def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """The shape; learnt from the first of the values at these positions, if there is none."""
+        """Return the shape, and learn a missing one from the first value at these positions."""
         return self.shape_for(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
 
 
@@ -84,7 +84,7 @@ class MarkedRecords(NamedTuple):
 def decode_by_images(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that have a known frame; None: they are too few, or of another shape."""
+    """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
     if group.compiled is not None:
         part = _by_machine_code(values, group, group.compiled, settings)
@@ -113,7 +113,10 @@ def _in_columns(
 def _by_machine_code(
     values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that machine code takes; what stands before a known tail may be odd."""
+    """Decode the values that machine code accepts.
+
+    The text before a known tail may be malformed.
+    """
     tails = None
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
@@ -138,7 +141,7 @@ def _layout_of(
     settings: DecodeSettings,
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
-    """The layout for images with their columns in the order of these positions."""
+    """Return the layout for images whose columns have the order of those at these positions."""
     readings, kinds = list(shape.readings), list(shape.kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
@@ -233,7 +236,10 @@ def _records(
 def _drift_of(
     values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
-    """The unknown and missing columns; one record stands for all with the same sum of marks."""
+    """Return the unknown and missing columns.
+
+    One record represents all with the same sum of marks.
+    """
     positions, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(marks)

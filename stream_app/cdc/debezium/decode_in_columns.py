@@ -49,7 +49,7 @@ from stream_app.cdc.rows.row_assembly import lacks_image
 def decode_columns(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode the values in one go; None when they do not parse as this shape.
+    """Decode the values in one pass, or return None if they do not parse as this shape.
 
     Args:
         values: binary without nulls, each `json_lines.looks_like_object`.
@@ -64,7 +64,10 @@ def decode_columns(
 def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode as `decode_columns` does, with images in `framed`; None also for a flat shape."""
+    """Decode as `decode_columns` does, with images in `framed`.
+
+    Return None also for a flat shape.
+    """
     if shape.is_flat:
         return None
     columns = parse_objects(framed.images, pa.schema(shape.fields))
@@ -83,7 +86,7 @@ def _decoded(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """The rows of parsed values; `named` are the parts whose names are counted."""
+    """Return the rows of parsed values. `named` are the parts whose names are counted."""
     images, decoded, questions = decode_images(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
@@ -174,7 +177,7 @@ def _parse_flat(
 
 
 def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_flat: bool) -> bool:
-    """Whether the parser may have taken base64 text of decimals for numbers.
+    """Return whether the parser may have read base64 text of decimals as numbers.
 
     The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
     ``decimal.format = NUMERIC`` sends numbers all the same), a second parse refuses all text.

@@ -23,7 +23,7 @@ from stream_app.cdc.rows.record_images import Cell
 
 @dataclass(slots=True)
 class DebeziumResult(RecordsResult):
-    """The results of records; `wrapped` are unread ones in a schema envelope."""
+    """The results of records; `wrapped` are unread records in a schema envelope."""
 
     wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ def decode_records(
 
 
 def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
-    """The question of one record to its Kafka key."""
+    """Return what one record's Kafka key must prove."""
     if not record.has_op and rules.primary_key:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])

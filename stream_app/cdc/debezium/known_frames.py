@@ -122,7 +122,7 @@ class FramedTails:
     """The m records among n values that end like a known frame.
 
     Attributes:
-        positions, ops, codes, frames: those of `FramedRecords`.
+        positions, ops, codes, frames: see `FramedRecords`.
         lasts: int64 [m]; where each tail begins in the bytes of the values.
     """
 
@@ -146,7 +146,7 @@ class KnownFrames:
     _frames: list[RecordFrame] = field(init=False, default_factory=list)
 
     def framed(self, values: pa.Array) -> FramedRecords | None:
-        """Find the records whose frame is known or learnt here; returns None if they are too few.
+        """Find the records whose frame is known or can be learnt; None if they are too few.
 
         Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
 
@@ -186,7 +186,7 @@ class KnownFrames:
         )
 
     def tails(self, values: pa.Array) -> FramedTails | None:
-        """Find the records whose tail is known or learnt here; returns None if they are too few.
+        """Find the records whose tail is known or can be learnt; None if they are too few.
 
         It ignores the bytes before the tail.
 

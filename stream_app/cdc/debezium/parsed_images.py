@@ -46,10 +46,10 @@ class DecodeSettings:
 
     Attributes:
         row_rules: how images become rows.
-        policy: what becomes of records that have other columns than the table.
-        key_rules: when it is certain which row a change means.
+        policy: the reaction to records whose columns differ from the table's.
+        key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
-        placeholder: what stands for a value that the change left as it was.
+        placeholder: the stand-in for a value that the change did not modify.
         restored: columns whose value the table's writer finds; see `TableTraits.restored`.
     """
 
@@ -143,7 +143,7 @@ def framed_images(
 
 
 def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
-    """The texts that are read of a flattened record, beside the table's columns."""
+    """Return the texts to read of a flattened record, in addition to the table's columns."""
     return (OP_FIELD, DELETED_FIELD, ENVELOPE_OP, *(FLAT_FIELDS if settings.reads_tables else ()))
 
 
@@ -202,7 +202,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """The mask of messages that no key proves to be rows, and that may be heartbeats or similar."""
+    """Return the mask of messages without a proven row, such as heartbeats."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):

@@ -60,7 +60,7 @@ class Placeholder:
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
-        """Mark the placeholders in a string or binary column; returns None if there are none.
+        """Mark the placeholders in a string or binary column; None if there are none.
 
         It only compares lengths unless a value may be a placeholder.
         """

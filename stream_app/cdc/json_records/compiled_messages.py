@@ -44,8 +44,7 @@ class CompiledMessages:
 def parse_messages(
     values: pa.Array, shape: RecordShape, fields: ParsedFields | None, choice: LayoutChoice
 ) -> CompiledMessages | None:
-    """Parse the values that machine code accepts; returns None if it accepts too few, or not this
-    shape.
+    """Parse the values that machine code accepts; None if they are too few, or of another shape.
 
     Args:
         values: binary [n] without nulls.

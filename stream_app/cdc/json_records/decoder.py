@@ -56,7 +56,7 @@ class Group:
     shape: RecordShape | None = None
 
     def shape_for(self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf) -> RecordShape:
-        """The shape of the group; if it has none yet, the first values define it."""
+        """Return the shape of the group, which the first values determine."""
         if self.shape is None:
             sample = values.slice(0, SAMPLE_ROWS).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)
@@ -102,13 +102,11 @@ class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
     def quick_part(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
-        """Decode the values that need no parse of whole messages; returns None if they are too
-        few.
-        """
+        """Decode the values that need no parse of whole messages; None if they are too few."""
         ...
 
     def in_columns(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
-        """Decode values of the group's shape; returns None if they do not parse as this shape.
+        """Decode values of the group's shape; None if they do not parse as this shape.
 
         Args:
             placed: each value is `json_lines.looks_like_object`.
@@ -156,7 +154,7 @@ class ShapeDecoder:
             self.reads.one_by_one(placed.at(np.flatnonzero(odd)), self.group, self.outcome)
 
     def _decode_whole(self, placed: PlacedValues) -> Bools:
-        """Step 2 with a parse of whole messages; returns the mask of values left for step 3."""
+        """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
         values, group, policy = placed.values, self.group, self.policy
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
@@ -171,13 +169,13 @@ class ShapeDecoder:
         return self._decode_alike(placed, alike)
 
     def _learn_shape(self, placed: PlacedValues) -> Bools:
-        """Give the group the commonest shape of these values; returns the mask of those with it."""
+        """Learn the commonest shape of these values, and return the mask of values with it."""
         texts = placed.values.to_pylist()
         self.group.shape, fits = shape_of(texts, self.group.readings, self.policy, self.images_of)
         return fits
 
     def _decode_alike(self, placed: PlacedValues, alike: Bools) -> Bools:
-        """Decode the values of the same shape; returns the mask of values left for step 3."""
+        """Decode the values of the same shape. Return the mask of values left for step 3."""
         odd = ~alike
 
         def decode(rows: Int64s) -> bool:

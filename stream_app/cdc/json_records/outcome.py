@@ -61,7 +61,7 @@ class DecodedPart:
 
     Attributes:
         positions: int64 [m]; the positions of the values, ascending.
-        records: what they give.
+        records: the decoded records.
     """
 
     positions: Int64s

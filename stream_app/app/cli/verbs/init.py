@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the configuration.
 
     Raises:
-        SourceError: no broker answers, or there is no such topic.
+        SourceError: no broker responds, or the topic does not exist.
         WrongSourceError: the messages show no columns, or belong to several tables.
         UsageError: an argument is wrong, or the file exists.
     """
@@ -165,7 +165,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 
 def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
-    """Print what the columns are known to lose on their way."""
+    """Print how the table will lose values of its columns."""
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):
         print(
@@ -226,7 +226,7 @@ def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
 def _names(
     args: argparse.Namespace, facts: SourceFacts, messages: pa.RecordBatch
 ) -> tuple[str, str]:
-    """The database and the name of the source table, or of the topic.
+    """Return the database and the name of the source table, or of the topic.
 
     Raises:
         WrongSourceError: the messages belong to several tables.

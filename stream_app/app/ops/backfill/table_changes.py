@@ -77,7 +77,7 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
 
 
 def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
-    """Refuse a table whose rows are more than the newest row of each key.
+    """Refuse a table whose rows the newest row of each key does not determine.
 
     Raises:
         UnsupportedTableError: the table is of this kind.

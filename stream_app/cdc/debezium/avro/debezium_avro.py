@@ -69,14 +69,14 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class _SchemaPlan:
-    """The way to read the messages of one schema.
+    """How the messages of one schema are read.
 
     Attributes:
         text: the schema's own.
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether it is that of whole messages.
-        compiled: None: machine code does not read them.
+        compiled: the machine-code reader, or None if machine code cannot read these messages.
     """
 
     text: str
@@ -103,7 +103,7 @@ class DebeziumAvro(DebeziumJson):
 
         Raises:
             SourceError: the schema registry does not answer.
-            WrongSourceError: as `DebeziumJson.decode`; or the registry refuses the login.
+            WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
         values, present = present_values(messages)
         outcome = self._outcome(messages)
@@ -191,7 +191,7 @@ class DebeziumAvro(DebeziumJson):
     def _decode_images(
         self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
-        """Decode the messages that were read; returns the mask of those that are left."""
+        """Decode the messages that were read, and return the mask of the remaining ones."""
         _, rows, questions = decode_images(
             read.images, read.readings, self._settings, is_flat=False
         )
@@ -251,7 +251,7 @@ class DebeziumAvro(DebeziumJson):
     def _columns(
         self, drift: Drift, has_after: Bools, rows: Bools
     ) -> dict[DriftedColumn, Sighting]:
-        """The unknown and missing columns of the records that are rows; all have the same."""
+        """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
@@ -275,7 +275,7 @@ class DebeziumAvro(DebeziumJson):
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """Step 4: keys of Avro as JSON objects with the names of their columns."""
+        """Step 4: convert Avro keys to JSON objects with the names of their columns."""
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
@@ -345,7 +345,7 @@ def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
 
 
 def debezium_avro(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which looks up schemas in registries."""
     return FormatDeclaration(
         name=_NAME,
         section=SECTION,
