@@ -1,4 +1,4 @@
-"""Finds the store of a location by its scheme; a new store is a folder and a line in `STORES`.
+"""Chooses the store of a location by its scheme; a new store is a folder and a line in `STORES`.
 
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
@@ -40,7 +40,7 @@ def file_io_of(
     options: Mapping[str, str] | None = None,
     option_source: OptionSource | None = None,
 ) -> tuple[str, FileIO]:
-    """The prefix of paths below a location, and its file system.
+    """Return the prefix of paths below a location, and its file system.
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
@@ -60,22 +60,22 @@ def file_io_of(
 
 
 def unknown_store_options(options: Iterable[str]) -> list[str]:
-    """The keys that belong to no store."""
+    """Return the keys that belong to no store."""
     prefixes = tuple(prefix for store in STORES for prefix in store.option_prefixes)
     return [key for key in options if not key.startswith(prefixes)]
 
 
 def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options that belong to a store."""
+    """Return the options that belong to a store."""
     others = set(unknown_store_options(options))
     return {key: value for key, value in options.items() if key not in others}
 
 
 def check_store_options(options: Mapping[str, str], location: str) -> None:
-    """Check option values, and option names where a store knows all of its names.
+    """Check option values, and option names if a store knows all of its names.
 
     Args:
-        location: the location of a warehouse; a bucket may have options of its own.
+        location: the location of a warehouse; a bucket may have its own options.
 
     Raises:
         UsageError: an option is wrong.
@@ -85,7 +85,7 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
 
 
 def store_of(location: str) -> Store | None:
-    """The store of a location; None if stream_app has none for its scheme."""
+    """Return the store of a location; None if stream_app has none for its scheme."""
     scheme = re.match(r"([A-Za-z][\w+.-]*):", location)
     return _BY_SCHEME.get(scheme[1].lower() if scheme else "")
 
@@ -101,12 +101,12 @@ def is_local(location: str) -> bool:
 
 
 def absolute_location(location: str) -> str:
-    """The location in a form that does not depend on the current folder."""
+    """Return the location in a form that does not depend on the current folder."""
     return local_path(location) if is_local(location) else location
 
 
 def path_beside(root: str, location: str) -> str:
-    """The path of another location in the file system of `root`.
+    """Return the path of another location in the file system of `root`.
 
     Raises:
         UnsupportedTableError: the location is on another file system.
@@ -125,7 +125,7 @@ def path_beside(root: str, location: str) -> str:
 
 
 def is_same_location(one: str, other: str) -> bool:
-    """Whether two locations, however spelled, name the same place.
+    """Whether two locations, in any spelling, name the same place.
 
     Raises:
         UsageError: a location has an unknown scheme.

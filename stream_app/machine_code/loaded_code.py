@@ -1,4 +1,4 @@
-"""Loads modules of machine code, which are there only with the extra `compiled`."""
+"""Loads modules of machine code, which need the extra `compiled`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 @functools.cache
 def loaded_code(module: str) -> tuple[ModuleType | None, str]:
-    """The module; or None, and why there is none: Numba is missing, or cannot keep its code."""
+    """Return the module, or None and the reason: Numba is missing, or cannot cache its code."""
     try:
         return importlib.import_module(module), ""
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The catalog in a Hive metastore, which knows names and folders; versions of tables are files.
+"""Implements the catalog in a Hive metastore, which has names and folders; versions are files.
 
 Source: Paimon `hive/HiveCatalog.java`.
 """
@@ -61,10 +61,10 @@ _TABLES_A_CALL = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveCatalog(Catalog):
-    """Paimon's tables in a metastore; it hides other tables, but their names are taken.
+    """The Paimon tables of a metastore. It hides other tables, but their names are taken.
 
     Attributes:
-        lock: None: ``lock.enabled`` is off.
+        lock: the metastore's lock; None if ``lock.enabled`` is off.
     """
 
     client: MetastoreClient
@@ -162,8 +162,8 @@ class HiveCatalog(Catalog):
                 1: text(identifier.database),
                 2: text(identifier.table),
                 3: structs(made),
-                4: flag(True),  # those that exist are left alone
-                5: flag(False),  # and none is returned
+                4: flag(True),  # existing ones stay unchanged
+                5: flag(False),  # and are not returned
             }
         )
         self.client.ask(_ADD_PARTITIONS, nested(request))

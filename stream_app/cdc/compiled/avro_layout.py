@@ -65,7 +65,7 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
-        memory: where the texts lie to which the cells point.
+        memory: the memory of the texts to which the cells point.
     """
 
     of: AvroType
@@ -112,7 +112,7 @@ class AvroMessages:
     Attributes:
         parsed: bool [n].
         images: their number s.
-        before_at, after_at: int64 [m]; the place of each message's image; -1: it has none.
+        before_at, after_at: int64 [m], the position of each message's image, or -1 without one.
         columns: the columns [s] of the images, by name.
         texts: the columns [m] of texts, by their path.
     """
@@ -133,7 +133,7 @@ class AvroLayout:
         steps: int64 [k, `STEP_SIZE`].
         columns: for each column of the images the number of its cells, and its type.
         texts: the same by the paths of texts outside of images.
-        width: how many columns of cells there are.
+        width: the number of columns of cells.
     """
 
     steps: Int64s
@@ -177,7 +177,7 @@ class AvroLayout:
         layout.read(pa.array([b""], pa.binary()), 0)
 
     def read(self, messages: pa.Array, head: int) -> AvroMessages | None:
-        """Read n messages; None if one pass cannot hold their cells.
+        """Read n messages, or return None if one pass cannot hold their cells.
 
         Args:
             messages: binary [n] without nulls, none shorter than the head.

@@ -60,7 +60,7 @@ class ParsedHeads:
 
     Attributes:
         columns: for each of the table's an array [s] of the images' values.
-        before_at, after_at: int64 [n]; the place of each message's image; -1: it has none.
+        before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
         parsed: bool [n]; messages that are not declined.
         drift: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.

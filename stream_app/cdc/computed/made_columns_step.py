@@ -96,7 +96,7 @@ class _Made:
         return self._changes.rows.column(name) if made is None else made
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
-        """Make the metadata columns; both images of a change get those of its message."""
+        """Make the metadata columns; both images of a change get the values of its message."""
         index = pa.array(self._changes.message_index)
         for name, key in self._of.metadata.items():
             self._add(name, METADATA[key].read(messages, self._of.facts).take(index))

@@ -47,7 +47,7 @@ class FramedGroup(Group):
     """Messages of one schema, with the frames that were seen last.
 
     Attributes:
-        compiled: None: machine code does not run here.
+        compiled: the machine-code decoder, or None if machine code does not run.
     """
 
     fingerprint: str = ""
@@ -55,7 +55,7 @@ class FramedGroup(Group):
     compiled: LayoutChoice | None = None
 
     def shape_at(self, values: pa.Array, rows: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """The shape; learnt from the first of the values in these rows, if there is none."""
+        """Return the shape, and learn a missing one from the first value in these rows."""
         return self.shape_for(values.take(pa.array(rows[:SAMPLE_ROWS])), policy, images_of)
 
 
@@ -81,7 +81,7 @@ class MarkedRecords(NamedTuple):
 def decode_by_images(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that have a known frame; None: they are too few, or of another shape."""
+    """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
     if group.compiled is not None:
         part = _by_machine_code(values, group, group.compiled, settings)

@@ -162,7 +162,7 @@ def _null_columns(payloads: Iterable[dict[str, Any]]) -> set[str]:
 
 
 def _connector(payloads: Iterable[dict[str, Any]]) -> str:
-    """The connector's name; empty: unknown."""
+    """Return the connector's name; empty if unknown."""
     for payload in payloads:
         source = payload.get("source")
         name = source.get("connector") if isinstance(source, dict) else None

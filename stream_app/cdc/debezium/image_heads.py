@@ -71,7 +71,7 @@ def _stands_at(word: ByteWords, places: Int64s, text: bytes) -> Bools:
 
 
 def _where(may: Bools, word: ByteWords, places: Int64s, text: bytes) -> Bools:
-    """The mask of candidates at whose place the text stands."""
+    """Return the mask of candidates at whose position the text occurs."""
     rows = np.flatnonzero(may)
     stands: Bools = np.zeros(len(may), np.bool_)
     stands[rows] = _stands_at(word, places[rows], text)

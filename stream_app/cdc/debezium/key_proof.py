@@ -78,7 +78,7 @@ class KeyRules:
     source_key: frozenset[str] | None = None
 
     def wanted(self, question: KeyQuestion) -> frozenset[str]:
-        """The columns that a key must hold to answer."""
+        """The columns that a key must have to answer."""
         deletes = question is KeyQuestion.DELETE
         return self.primary_key | self.sequence_fields if deletes else self.primary_key
 
@@ -92,7 +92,7 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
     """The question of each record to its key.
 
     Args:
-        is_whole: where the connector is one of `WHOLE_IMAGES`.
+        is_whole: whether the connector is one of `WHOLE_IMAGES`.
     """
     asked: Questions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
@@ -129,7 +129,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
 
 
 def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
-    """The reason of a bad record whose row is not certain."""
+    """Return the reason of a bad record whose row is uncertain."""
     what = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
         KeyQuestion.DELETE: "is a delete",
@@ -187,14 +187,14 @@ class KeyCheck:
     def uncertain(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
     ) -> dict[int, str]:
-        """Positions of the messages whose keys do not answer, and why.
+        """Return position → reason, for the messages whose keys do not identify their row.
 
         Args:
-            messages: a batch; without a column `key` no message has one.
-            index: positions of the messages that ask, and what each of them asks.
+            messages: a batch; without a column `key` no message has a key.
+            index: the positions of the messages to check.
 
         Raises:
-            WrongSourceError: there is one, and it is not to be quarantined.
+            WrongSourceError: a record is uncertain, and must not be quarantined.
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(

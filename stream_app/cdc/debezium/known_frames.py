@@ -122,7 +122,7 @@ class FramedTails:
     """The m records among n values that end like a known frame.
 
     Attributes:
-        rows, ops, codes, frames: those of `FramedRecords`.
+        rows, ops, codes, frames: see `FramedRecords`.
         lasts: int64 [m]; where each tail begins in the bytes of the values.
     """
 

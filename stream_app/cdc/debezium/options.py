@@ -185,7 +185,7 @@ def parse_options(
     """Check the options of a table's format.
 
     Args:
-        name, declared: of the format.
+        name, declared: the name of the format, and its declared options.
 
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.

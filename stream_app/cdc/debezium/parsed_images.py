@@ -46,10 +46,10 @@ class DecodeSettings:
 
     Attributes:
         rows: how images become rows.
-        policy: what becomes of records that have other columns than the table.
-        key_rules: when it is certain which row a change means.
+        policy: the reaction to records whose columns differ from the table's.
+        key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
-        placeholder: what stands for a value that the change left as it was.
+        placeholder: the stand-in for a value that the change did not modify.
         restored: columns whose value the table's writer finds; see `TableTraits.restored`.
     """
 

@@ -171,7 +171,7 @@ class ShapeDecoder:
         return self._decode_alike(placed, alike)
 
     def _learn_shape(self, placed: PlacedValues) -> Bools:
-        """Give the group the commonest shape of these values; returns the mask of those with it."""
+        """Learn the commonest shape of these values, and return the mask of values with it."""
         texts = placed.values.to_pylist()
         self.group.shape, fits = shape_of(texts, self.group.readings, self.policy, self.images_of)
         return fits

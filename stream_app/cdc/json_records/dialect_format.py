@@ -236,14 +236,14 @@ def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectFormat:
-    """The parts of a format's declaration that come from its dialect.
+    """The parts of a format's declaration that its dialect determines.
 
     Attributes:
-        name, section, introduction, options: as `FormatDeclaration` has them.
-        origins, change_times, ddl_of: as `SourceFacts` has them.
+        name, section, introduction, options: see `FormatDeclaration`.
+        origins, change_times, ddl_of: see `SourceFacts`.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, has_changes, signs: as `FormatDeclaration` has them.
+        has_whole_before, has_changes, signs: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 

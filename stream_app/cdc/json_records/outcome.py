@@ -61,7 +61,7 @@ class DecodedPart:
 
     Attributes:
         rows: int64 [m]; the positions of the values, ascending.
-        records: what they give.
+        records: the decoded records.
     """
 
     rows: Int64s

@@ -1,6 +1,6 @@
-"""Reads one Protobuf message by Google's library, as the JSON that the slow path takes.
+"""Decodes one Protobuf message with Google's library into the JSON that the slow path reads.
 
-The verdict on a message's bytes is final here.
+This module decides whether a message's bytes are valid.
 
 Source: Protobuf's "ProtoJSON Format".
 """
@@ -21,10 +21,10 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
 
     Args:
         of: Google's class of the message.
-        number: of the schema, for the reason.
+        number: the number of the schema, for the error.
 
     Raises:
-        UnreadableRecordError: it is not a message of the class.
+        UnreadableRecordError: the bytes are no message of the class.
     """
     from google.protobuf import json_format  # noqa: PLC0415
 

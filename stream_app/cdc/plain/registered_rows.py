@@ -69,7 +69,7 @@ class _KeyOrValue:
         """The cells of one message.
 
         Raises:
-            UnreadableRecordError: it is not a value of the schema.
+            UnreadableRecordError: the bytes are no value of the schema.
         """
         message = key if self.of_key else value
         document = load_document(self.schema.json_of(message or b""))

@@ -43,9 +43,10 @@ class HeadedJson:
     Attributes:
         make: the format of a schema's messages; raises `UnreadableRecordError` where they cannot
             be read.
-        make_deletes: the format of tombstones, whose values are the keys; None: they are skipped.
-        key_name: the column of a key that is a single value; empty: there is none.
-        text_keys: the column of keys that are plain text; empty: they are JSON.
+        make_deletes: makes the format of tombstones, whose values are the keys; None skips
+            tombstones.
+        key_name: the column of a key that is a single value; empty without one.
+        text_keys: the column of keys that are plain text; empty if keys are JSON.
         schema: that of the rows.
     """
 
@@ -129,7 +130,7 @@ class HeadedJson:
 
 
 def unframed(messages: pa.Array) -> pa.Array:
-    """The messages, binary, without the heads of those that have one."""
+    """Return the messages, binary, without their heads where they have one."""
     filled = messages.fill_null(b"") if messages.null_count else messages
     has_head = schema_numbers(filled) >= 0
     if not has_head.any():

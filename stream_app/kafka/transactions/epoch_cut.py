@@ -55,7 +55,7 @@ class EpochCut:
 
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
-        border: what is known of the source there.
+        border: the facts about the source at the epoch's end.
         open: some transactions that are not whole before the offsets that were read, in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
         untopical: tables with changes, by their names in markers, that none of the topics carries.

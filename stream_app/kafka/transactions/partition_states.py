@@ -90,7 +90,7 @@ def _ends_of_repeats(
     its first transaction, before which it knows no commit.
 
     Args:
-        changes: those that are new in their partitions.
+        changes: the changes that are new in their partitions.
     """
     partitions, awaited = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
     of_old = changes["partition"][facts.past(changes)]

@@ -1,4 +1,4 @@
-"""The table options of files: formats, codecs, statistics, indexes, names, manifests.
+"""Declares the table options of files: formats, codecs, statistics, indexes, names, manifests.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """

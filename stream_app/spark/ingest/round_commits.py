@@ -81,7 +81,7 @@ class DecodedEpoch(Generic[Messages]):
         plan: the plan of the tables that its blocks are for.
         routed: its blocks.
         route_s: seconds of reading, decoding and routing.
-        began_ms: when reading began, in ms since 1970, UTC.
+        began_ms: when reading began, in ms since 1970, in UTC.
     """
 
     source: SourceEpoch[Messages]
@@ -129,7 +129,7 @@ class RoundCommits(Generic[Messages]):
     complete: list[TableFeed] = field(default_factory=list)
 
     def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
-        """Commit all results; returns the tables whose rows must be written anew.
+        """Commit all results, and return the tables whose rows must be written again.
 
         Raises:
             BaseException: the error of a table, if it ends the job.
@@ -210,7 +210,7 @@ class RoundCommits(Generic[Messages]):
         return report
 
     def _follow_source(self, result: TableResult) -> bool:
-        """Evolve a table's schema to its source; returns whether its rows must be decoded anew.
+        """Evolve a table's schema to its source, and return whether its rows must be decoded again.
 
         Raises:
             WrongSourceError: the table cannot follow its source.

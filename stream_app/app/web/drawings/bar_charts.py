@@ -21,14 +21,14 @@ from stream_app.spark.epoch.epoch_seconds import parts_text
 
 SPANS = 40
 _LEAST_MS = 1000
-"""Least length of a span; before a shorter history there are spans without rows."""
+"""The minimum length of a span; a shorter history is preceded by spans without rows."""
 SHOWN = 60
 _SLOTS = 40
-"""Least number of bars that fit, so that a few bars are thin as well."""
+"""The minimum number of bars for which there is room, so that a few bars are thin as well."""
 
 HEIGHT = 96
 _LEAST = 2.0
-"""Least pixels of a bar for a value, so that it can be seen."""
+"""The minimum height in pixels of a value's bar, so that it is visible."""
 _TICKS = 4
 _TOP = 7.0
 """Pixels above the highest line, for its label."""
@@ -189,7 +189,7 @@ class SnapshotBar(Bar):
     Attributes:
         records: records that it added to files or removed from them.
         kind: in lower case, such as ``append``.
-        marks: names of tags and consumers that stand at it.
+        marks: the names of tags and consumers at this snapshot.
         is_going: whether the next expiry deletes the snapshot.
     """
 

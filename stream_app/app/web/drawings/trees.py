@@ -15,7 +15,7 @@ from stream_app.table.compact.metrics import CompactionUnderWay
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
-"""Trees that are open at first; the others can be unfolded."""
+"""The number of trees that are unfolded at first."""
 _GAP = 0.4
 _LEAST = 0.6
 RUNS_SHOWN = 60
@@ -54,7 +54,7 @@ class BucketTree:
 
     Attributes:
         next: the compaction that is due, or why none is.
-        works: the compaction that runs or waits for a thread; empty: none.
+        works: the compaction that runs or waits for a thread; empty without one.
     """
 
     name: str

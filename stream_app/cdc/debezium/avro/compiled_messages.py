@@ -39,8 +39,8 @@ class AvroRead:
 
     Attributes:
         parsed: bool [n].
-        images: of m messages.
-        readings: how the columns of the images are to be cast.
+        images: the images of m messages.
+        readings: how the columns of the images are cast.
     """
 
     parsed: Bools
@@ -70,7 +70,7 @@ class CompiledAvro:
         *,
         reads_tables: bool,
     ) -> Self | None:
-        """The way to read; None: there is no machine code, or it does not know a type."""
+        """Return a reader, or None without machine code or if a type is not supported."""
         if parser is None:
             return None
         decimals = {
@@ -101,7 +101,7 @@ class CompiledAvro:
         return cls(layout, readings, frozenset(decimals.keys() & of_bytes), reads_tables)
 
     def read(self, values: pa.Array) -> AvroRead | None:
-        """Read n messages; None: none of them is read."""
+        """Read n messages, or return None if none of them can be read."""
         read = self.layout.read(values, HEAD.size)
         if read is None or not read.parsed.any():
             return None

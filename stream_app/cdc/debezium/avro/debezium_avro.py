@@ -76,7 +76,7 @@ class _SchemaPlan:
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether it is that of whole messages.
-        compiled: None: machine code does not read them.
+        compiled: the machine-code reader, or None if machine code cannot read these messages.
     """
 
     text: str
@@ -103,7 +103,7 @@ class DebeziumAvro(DebeziumJson):
 
         Raises:
             SourceError: the schema registry does not answer.
-            WrongSourceError: as `DebeziumJson.decode`; or the registry refuses the login.
+            WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
         values, present = present_values(messages)
         outcome = self._outcome(messages)
@@ -191,7 +191,7 @@ class DebeziumAvro(DebeziumJson):
     def _decode_images(
         self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
-        """Decode the messages that were read; returns the mask of those that are left."""
+        """Decode the messages that were read, and return the mask of the remaining ones."""
         _, rows, questions = decode_images(
             read.images, read.readings, self._settings, is_flat=False
         )

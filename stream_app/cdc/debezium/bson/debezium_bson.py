@@ -101,7 +101,7 @@ class DebeziumBson(DebeziumJson):
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: as `DebeziumJson.decode`.
+            WrongSourceError: see `DebeziumJson.decode`.
         """
         plain = plain_messages(messages, self._typed, self._compiled)
         rewritten = plain.put_into(messages)

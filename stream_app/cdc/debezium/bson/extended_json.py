@@ -51,7 +51,7 @@ def converted(value: Any) -> Any:
     """Convert a document's value to plain JSON; recurses into each level.
 
     Raises:
-        UnreadableRecordError: a value is none of its kind, or a field stands twice.
+        UnreadableRecordError: a value does not have the form of its kind, or a field occurs twice.
     """
     if isinstance(value, list):
         return [converted(item) for item in value]
@@ -146,7 +146,7 @@ def milliseconds(value: Mapping[str, Any]) -> int:
     """The moment of a ``$date`` or a ``$timestamp``, since 1970.
 
     Raises:
-        UnreadableRecordError: it is none of its kind.
+        UnreadableRecordError: the value does not have the form of its kind.
     """
     unit = 1 if "$date" in value else 1000
     return int(converted(value)) * unit
@@ -156,7 +156,7 @@ def raw_bytes(value: Mapping[str, Any]) -> bytes:
     """The bytes of a ``$binary``, a ``$uuid`` or an ``$oid``.
 
     Raises:
-        UnreadableRecordError: it is none of its kind.
+        UnreadableRecordError: the value does not have the form of its kind.
     """
     try:
         if "$oid" in value:

@@ -100,7 +100,7 @@ def plain_messages(
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
     Args:
-        columns: those of the table that are not STRING, by name.
+        columns: the table's columns that are not STRING, by name.
         compiled: machine code, which rewrites usual messages.
     """
     count = messages.num_rows
@@ -163,7 +163,7 @@ class _MessageRewriter:
 def _written(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
-    """The texts of rewritten messages, and the mask of those to read alone: strings [n], bool [n].
+    """Return the rewritten messages, strings [n], and the mask of those to read alone, bool [n].
 
     Args:
         fields: the fields of `_FIELDS`.
@@ -194,7 +194,7 @@ def _written(
 
 
 def _quoted(names: pa.Array) -> pa.Array:
-    """Names as JSON strings [n]; few of them differ."""
+    """Return names as JSON strings [n]; only few differ."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
@@ -204,7 +204,7 @@ def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColum
     """Rewrite one message; None if it means no row.
 
     Raises:
-        UnreadableRecordError: it is not JSON, or has images that are not documents.
+        UnreadableRecordError: the message is not JSON, or its images are not documents.
     """
     document = load_document(value)
     if isinstance(document, dict) and document.keys() == {"schema", "payload"}:

@@ -144,7 +144,7 @@ class TypedColumn:
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
-    """The mask of documents with a value that its column does not take: bool [n].
+    """Return the mask of documents with a value that its column does not accept: bool [n].
 
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
@@ -169,7 +169,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
     """Plain JSON of one value for its column.
 
     Raises:
-        UnreadableRecordError: the value has no meaning there, or is none of its kind.
+        UnreadableRecordError: the value has no meaning in the column, or not the form of its kind.
     """
     kind = kind_of(value)
     if not column.allows(kind):
