@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
@@ -172,10 +173,15 @@ class JobSums:
                 fix="compare with the topics instead, without --source",
             )
         is_postgres = self.database.url.driver is POSTGRESQL
-        return [
-            ".".join(filter(None, (one.schema if is_postgres else one.database, one.table)))
-            for one in here
-        ]
+        owned = [(one.schema if is_postgres else one.database, one.table) for one in here]
+        for name in chain.from_iterable(owned):
+            if "." in name:
+                raise UnsupportedTableError(
+                    f"the name {name!r} has a dot, but a dot separates schema and table here",
+                    where=table.location,
+                    fix="compare with the topics instead, without --source",
+                )
+        return [".".join(filter(None, names)) for names in owned]
 
 
 def _is_of(url: JdbcUrl, origin: Origin) -> bool:
