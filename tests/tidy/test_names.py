@@ -16,7 +16,6 @@ EMPTY = frozenset({"found", "told", "each"})
 EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
 
-_IN_TESTS = EMPTY - {"each"}
 _NAMED_WELL = ("stream_app", "bench", "tests")
 
 
@@ -67,8 +66,7 @@ def test_values_have_no_empty_names(storey: str) -> None:
         if _storey(module) == storey
         for name in values(tree_of(module))
     )
-    empty = _IN_TESTS if storey.startswith("tests/") else EMPTY
-    assert not empty & names.keys(), "name the value by what it is, such as files or row"
+    assert not EMPTY & names.keys(), "name the value by what it is, such as files or row"
 
 
 def test_no_value_but_a_field_is_called_of() -> None:

@@ -22,9 +22,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
-from stream_app.app.config.source_clusters import (
-    ClusterSetting,
-)
+from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_problems import source_problems
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit

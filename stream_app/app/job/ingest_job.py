@@ -115,9 +115,14 @@ class _IngestJob:
         """Connect the job's parts, run the stream, judge the outcome, and close the parts."""
         driver_messages = self.stream.driver_messages
         on_driver = DRIVER_BYTES if driver_messages else 0
-        compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
-        feeds = self._feeds(compactions)
-        try:
+        with ExitStack() as parts:
+            parts.callback(self.spark.stop)
+            parts.callback(self.watched.metrics.jvm.detach)
+            compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
+            parts.callback(compactions.close)
+            feeds = self._feeds(compactions)
+            parts.callback(feeds.close)
+            parts.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
@@ -142,12 +147,6 @@ class _IngestJob:
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
             check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
-        finally:
-            self.signs.begin("Spark ends")
-            feeds.close()
-            compactions.close()
-            self.watched.metrics.jvm.detach()
-            self.spark.stop()
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""

@@ -168,7 +168,7 @@ def test_filters_are_handed_down_in_a_session_with_that_setting(
     content = by_content(rows_of(handed, location))
     assert len(content) == 1
     assert content == by_content(rows_of(kept, location))
-    plans = [each._jdf.queryExecution().optimizedPlan().toString() for each in (handed, kept)]
+    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (handed, kept)]
     assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
     assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
 

@@ -246,7 +246,7 @@ def _names_with(request: Mapping[str, Any]) -> list[str]:
         things += [
             one for name, one in vars(module).items() if name.startswith(("Batch", "Stream"))
         ]
-    names = {name for each in things for name in dir(each) if not name.startswith("_")}
+    names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
     return sorted(name for name in names if word in name.lower())
 
 

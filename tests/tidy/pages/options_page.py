@@ -65,7 +65,7 @@ MEANINGS = {
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
-        for section in dict.fromkeys(each.section for each in FORMATS.values())
+        for section in dict.fromkeys(declaration.section for declaration in FORMATS.values())
     },
     "source.path": "With `files`: the folder.",
     "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all.",
@@ -254,8 +254,8 @@ def options_page() -> str:
     for section, keys in KEYS.items():
         table = _options_table(CATALOG_OPTIONS.values()) if section == "catalog" else ""
         parts += [f"### `[{section}]`\n", table or _section_table(section, keys)]
-    for each in FORMATS.values():
-        parts += _format_parts(each)
+    for declaration in FORMATS.values():
+        parts += _format_parts(declaration)
     parts += [_TABLE, _options_table(OPTIONS.values())]
     parts += [SUPPORT, REFUSED, _table(HEAD, refusals_rows())]
     parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(harmless_keys())]
