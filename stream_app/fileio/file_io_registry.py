@@ -8,7 +8,7 @@ Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
@@ -38,6 +38,7 @@ def file_io_of(
     location: str,
     options: Mapping[str, str] | None = None,
     option_source: OptionSource | None = None,
+    stores: Sequence[Store] = STORES,
 ) -> tuple[str, FileIO]:
     """Return the prefix of paths below a location, and its file system.
 
@@ -46,6 +47,7 @@ def file_io_of(
         options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
             fill in for ``s3.*``.
         option_source: renews options that expire; None: they do not expire.
+        stores: the declared stores.
 
     Raises:
         UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
@@ -55,7 +57,7 @@ def file_io_of(
         raise UsageError(
             f"option {key!r} belongs to no known file system", fix=f"known: {STORE_OPTIONS}"
         )
-    return _store(location).open(location, options or {}, option_source)
+    return _store(location, stores).open(location, options or {}, option_source)
 
 
 def unknown_store_options(options: Iterable[str]) -> list[str]:
@@ -83,11 +85,11 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
         store.check_options(options, location)
 
 
-def store_of(location: str) -> Store | None:
+def store_of(location: str, stores: Sequence[Store] = STORES) -> Store | None:
     """Return the store of a location; None if stream_app has none for its scheme."""
     match = re.match(r"([A-Za-z][\w+.-]*):", location)
     scheme = match[1].lower() if match else ""
-    return next((store for store in STORES if scheme in store.schemes), None)
+    return next((store for store in stores if scheme in store.schemes), None)
 
 
 def can_open(location: str) -> bool:
@@ -134,8 +136,8 @@ def is_same_location(one: str, other: str) -> bool:
     return here is there and here.is_same(one, other)
 
 
-def _store(location: str) -> Store:
-    store = store_of(location)
+def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
+    store = store_of(location, stores)
     scheme = location.partition(":")[0].lower()
     if store is not None or scheme not in _FOREIGN:
         return store or LOCAL  # refuses unknown schemes

@@ -8,12 +8,9 @@ import pytest
 
 from stream_app.app.launch import jars
 from stream_app.errors import UsageError
-from stream_app.fileio import file_io_registry
 from stream_app.fileio.file_io_registry import (
     STORES,
-    can_open,
     file_io_of,
-    is_same_location,
     store_of,
 )
 from stream_app.fileio.local_store import LOCAL
@@ -40,21 +37,16 @@ def test_no_scheme_has_two_stores() -> None:
     assert len(schemes) == len(set(schemes))
 
 
-def test_a_line_in_stores_is_all_that_a_new_store_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_among_the_stores_opens_a_scheme_that_was_foreign() -> None:
     location = "gs://bucket/warehouse"
     with pytest.raises(UsageError, match="whose protocol stream_app does not speak"):
         file_io_of(location)
     files = MemoryFileIO()
     store = replace(
-        LOCAL,
-        schemes=("gs",),
-        option_prefixes=("gs.",),
-        open=lambda location, _options, _source: (location, files),
-        is_same=lambda one, other: one.rstrip("/") == other.rstrip("/"),
+        LOCAL, schemes=("gs",), open=lambda location, _options, _source: (location, files)
     )
-    monkeypatch.setattr(file_io_registry, "STORES", (*STORES, store))
-    assert can_open(location)
-    assert file_io_of(location, {"gs.token": "secret"}) == (location, files)
-    assert is_same_location(location, f"{location}/")
+    stores = (*STORES, store)
+    assert store_of(location, stores) is store
+    assert file_io_of(location, stores=stores) == (location, files)
     with pytest.raises(UsageError, match="Azure Storage"):
-        file_io_of("abfs://bucket/warehouse")
+        file_io_of("abfs://bucket/warehouse", stores=stores)
