@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.bucket_id import NOT_FIXED, POSTPONED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,8 @@ def kind_traits(
 ) -> KindTraits:
     """Return a table's kind by its keys and its options ``bucket`` and ``partition-lookup``."""
     if not primary_keys:
-        return APPEND if bucket == -1 else BUCKETED_APPEND
-    if bucket == -1:
+        return APPEND if bucket == NOT_FIXED else BUCKETED_APPEND
+    if bucket == NOT_FIXED:
         return DYNAMIC_KEYED if {*partition_keys} <= {*primary_keys} else CROSS_PARTITION_KEYED
     if bucket < 1:
         return POSTPONE_KEYED
@@ -97,4 +97,4 @@ def is_writable(
 ) -> bool:
     """Whether stream_app writes tables with these keys and this value of ``bucket``."""
     kind = kind_traits(primary_keys, partition_keys, bucket)
-    return bucket >= 1 or bucket == -1 or (kind.postpones and bucket == POSTPONED)
+    return bucket >= 1 or bucket == NOT_FIXED or (kind.postpones and bucket == POSTPONED)

@@ -12,7 +12,7 @@ from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import NOT_FIXED, BucketId
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
@@ -214,7 +214,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
 
 
 def _buckets(table: Overview) -> str:
-    if table.buckets == -1:
+    if table.buckets == NOT_FIXED:
         how = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
         return "none: rows are in files as they came" if not table.primary_keys else how
     return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"
