@@ -102,7 +102,7 @@ app() { prepare run; [[ " $* " != " demo"*" --catalog "* ]] || python -c 'import
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m stream_app.cdc.json_records.decoder_choice >&2 ;; # fetch and compile everything now: packages, jars, machine code
+  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m stream_app.app.launch.compile_ahead >&2 ;; # fetch and compile everything now: packages, jars, machine code
   check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev without-java; cd "$here"; check ;;

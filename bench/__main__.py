@@ -1,4 +1,4 @@
-"""Everything that docs/performance.md shows, in one run.
+"""Runs most of the benchmarks behind docs/performance.md.
 
     ./run.sh bench [steps|kept|hostile|ingest|memory|simulation|commits|requests|scaling|
                     compaction|engines|databases|checksums|latency|small|freshness|reading|
@@ -38,7 +38,7 @@ Part = Callable[[Path, int, bool], Iterator[str]]
 
 
 def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = None) -> None:
-    """Print what was asked for; exit code 1 when a goal was missed, at the end of all parts."""
+    """Run and print the chosen parts. The exit code is 1 if a goal was missed."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["goals"]:
         goals.main(arguments[1:])

@@ -10,7 +10,7 @@ class Goal:
     """A ratio, seconds or microseconds, as its name says.
 
     Attributes:
-        measured: None: it could not be measured here, which misses the goal.
+        measured: the measured value, or None if it could not be measured, which misses the goal.
     """
 
     name: str

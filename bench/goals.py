@@ -10,7 +10,7 @@ compaction  sorted runs → one, beside decoding and encoding alone
 reading     beside Paimon Rust, and beside Arrow without a merge
 ingest      Kafka → table on two cores, beside Spark alone that parses, and with look-ups
 sink        beside Paimon's sink for Spark, whose environment `bench.jobs.spark_sink` explains
-small       an epoch of 5,000 messages, and one of five tombstones
+small       an epoch of 5,000 messages, and one of 20
 databases   many tables in one job
 freshness   a message's age at the commit, at a steady rate
 start       from the command to the first commit, broker running
@@ -19,7 +19,8 @@ scaling     small compactions that share a job, and the driver's memory
 growth      an epoch of 250,000 changes as rows, partitions, snapshots and tables grow
 
 Each is a ratio of one run, in turns, or seconds of this machine, which must have nothing else to
-do. About an hour; `--quick` takes a tenth of everything. A goal that cannot be measured is missed.
+do. It takes 20 minutes, with `--quick` a tenth of everything. A goal that cannot be measured is
+missed.
 `--record` appends the figures as a line of JSON, for the records of releases.
 """
 
@@ -35,32 +36,28 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient, NewTopic
-
 from bench import steps
 from bench.cdc import decode, formats, hostile
 from bench.commit import scaling
 from bench.compact import compaction, compaction_simulation
 from bench.goal import Goal
 from bench.growth import growth
-from bench.jobs import databases, freshness, ingest, spark_sink, start
+from bench.jobs import databases, freshness, ingest, small_epochs, spark_sink, start
 from bench.read import reading
-from bench.shop.shop_topic import TOPIC, write_messages
+from bench.shop.shop_topic import write_messages
 from stream_app import __version__
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 SMALL_EPOCH, SMALL_EPOCHS, WARM_UP = 5_000, 40, 5
-TOMBSTONES, FEW, MANY = 5, 20, 80
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How much is measured, and where.
+    """The amount of data to measure, and the folder.
 
     Attributes:
-        folder: of the part alone.
-        messages: of ingest.
+        folder: the folder of one part.
+        messages: the number of messages of ingest.
         tenth: 10 for a tenth of everything, else 1.
         sink_python, sink_jars: as in `bench.jobs.spark_sink`.
     """
@@ -98,9 +95,7 @@ def _sink(setup: Setup) -> Iterator[Goal]:
 def _small(setup: Setup) -> Iterator[Goal]:
     with EmbeddedBroker(setup.folder / "kafka") as broker:
         yield Goal("an epoch of 5,000 messages, s", _middling(broker, setup.folder), 0.35)
-    with EmbeddedBroker(setup.folder / "kafka-of-tombstones") as broker:
-        name = "processor of an epoch of few messages, s"
-        yield Goal(name, _nothing(broker, setup.folder), 0.05)
+    yield from small_epochs.goals(setup.folder, 200 // setup.tenth, messages=20, runs=2)
 
 
 def _middling(broker: EmbeddedBroker, folder: Path) -> float:
@@ -111,24 +106,6 @@ def _middling(broker: EmbeddedBroker, folder: Path) -> float:
     run = ingest.run_apart("ours", broker, folder, "small", SMALL_EPOCH)
     pairs = zip(run["epochs"], run["commit_s"], strict=True)
     return statistics.median([write + commit for write, commit in pairs][WARM_UP:])
-
-
-def _nothing(broker: EmbeddedBroker, folder: Path) -> float:
-    """The slope leaves the start out: the same job with few and with many epochs."""
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    admin.create_topics([NewTopic(TOPIC, num_partitions=1)])
-    admin.close()
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    seconds = []
-    for epochs in (FEW, MANY):
-        for number in range(TOMBSTONES * epochs):
-            producer.send(TOPIC, key=str(number).encode(), value=None)
-        producer.flush()
-        run = ingest.run_apart("ours", broker, folder, f"nothing-{epochs}", TOMBSTONES)
-        seconds.append((run["processor_s"], len(run["epochs"])))
-    producer.close()
-    (few_s, few), (many_s, many) = seconds
-    return (many_s - few_s) / (many - few)
 
 
 def _databases(setup: Setup) -> Iterator[Goal]:

@@ -26,7 +26,7 @@ INTERVAL_S = 0.05
 
 
 class Times(NamedTuple):
-    """Ticks of one process: its own, and those of ended children that it waited for."""
+    """The ticks of one process, and those of ended children for which it has waited."""
 
     own: int
     waited: int
@@ -72,7 +72,7 @@ class Timeline:
 
     @property
     def total(self) -> float:
-        """Of all its life."""
+        """Return the seconds of the whole lifetime."""
         return self.seconds[-1]
 
     def between(self, begin: float, end: float) -> float:
@@ -161,7 +161,7 @@ def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
     """Run a command: what it prints, and what it and all below it used.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: the process failed.
     """
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,

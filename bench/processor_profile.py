@@ -1,4 +1,4 @@
-"""Which functions take the processor's time of one work."""
+"""Finds the functions that use most of a work's processor time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def print_profile(work: Callable[[], object], functions: int = 25) -> None:
-    """Run a work once, and print the functions that took most, without those they called.
+    """Run a work once, and print the functions with the most time, without that of their callees.
 
     Seconds are of the processor: those of the clock would have waits on a busy machine in them.
     """

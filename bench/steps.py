@@ -62,7 +62,7 @@ ROW_GROUP_ROWS = 250_000
 
 @dataclass(frozen=True)
 class Step:
-    """One line of the table; times in seconds, medians."""
+    """One line of the table, with median times in seconds."""
 
     name: str
     rows: int
@@ -167,7 +167,7 @@ def measure_write(messages: int, runs: int, folder: Path, *, profile: bool = Fal
 
 
 def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
-    """Of the step `write`, by the processor's time."""
+    """Return the goal for the step `write`, by the processor's time."""
     step = measure_write(messages, runs, folder)
     yield Goal("write ÷ encode", step.cpu_ratio, step.goal)
 

@@ -202,7 +202,7 @@ class Measured:
     """Seconds of the processor, the least of several turns.
 
     Attributes:
-        compiled: None: the extra `compiled` is missing.
+        compiled: the result of machine code, or None without the extra `compiled`.
     """
 
     case: Case

@@ -178,7 +178,7 @@ def plain(op: str, older: Row, row: Row) -> Row:
 
 
 def row_schema() -> Any:
-    """The schema of a plain row: that of the image in the envelope, and the text of `plain`."""
+    """Return the schema of a plain row: that of the envelope's image, and the text of `plain`."""
     row = avro_schema()["fields"][0]["type"][1]
     return {**row, "fields": [*row["fields"], {"name": "more", "type": "string"}]}
 

@@ -63,7 +63,7 @@ class CountedFileIO(LocalFileIO):
 
 @dataclass(frozen=True, slots=True)
 class CommitCost:
-    """What one epoch's snapshots cost: by the clock, of the processor, and sizes of files."""
+    """The cost of one epoch's snapshots: time, processor time, and sizes of files."""
 
     seconds: float
     processor_seconds: float
@@ -127,7 +127,7 @@ def made_file(number: int, level: int, keys: tuple[int, int], rng: random.Random
     """Metadata as of a file of `COLUMNS`.
 
     Args:
-        number: of its rows' sequence; later files have larger ones.
+        number: the position of its rows in the sequence; later files have larger numbers.
         keys: the least and the greatest.
     """
     low, high = keys

@@ -74,7 +74,7 @@ class Epochs:
         self._commit = StreamTableCommit(self.table, "bench", CompactHere(self.table))
 
     def step(self) -> float:
-        """Seconds of the processor that an epoch takes with its compactions."""
+        """Return the processor's seconds of an epoch with its compactions."""
         batch = random_rows(self._rng, self.table, self.rows, 4 * self.rows)
         began = time.process_time()
         first = self._commit.follow_and_wait()
@@ -106,7 +106,7 @@ class Replacements:
             self.step()
 
     def step(self) -> float:
-        """Seconds of the processor that a commit takes."""
+        """Return the processor's seconds of a commit."""
         places = self._rng.sample(list(self._files), 4)
         began = time.process_time()
         self._replace(places)

@@ -46,7 +46,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLoad:
-    """What is counted, and how many requests a snapshot may take on average."""
+    """A load, and the goal for its average number of requests per snapshot."""
 
     name: str
     options: Mapping[str, str]
@@ -149,7 +149,7 @@ class GoalMissedError(Exception):
 
 
 def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
-    """What `measure` gives, as text.
+    """Return the results of `measure` as text.
 
     Raises:
         GoalMissedError: after the last line, when one of them has missed its goal.

@@ -86,7 +86,7 @@ class MadeFiles:
         )
 
     def compacted(self, request: CompactRequest) -> DataFileMeta:
-        """One file in the place of a unit."""
+        """Return one file in place of a unit's input files."""
         size = sum(file.file_size for file in request.unit.files)
         made = self._file(request.unit.output_level, (0, KEYS))
         return replace(made, file_size=size)
@@ -113,7 +113,7 @@ class EndsAtOnce:
 
 
 def build(location: str, buckets: int, files: int) -> None:
-    """A table whose buckets hold a run of the highest level each."""
+    """Create a table whose buckets have one run of the highest level each."""
     schema = new_table_schema(
         columns=COLUMNS,
         primary_keys=("dt", "k"),
@@ -168,7 +168,7 @@ def epochs(
 
 
 def plan_bytes(table: FileStoreTable) -> int:
-    """Of an epoch's plan, as each task of it gets it."""
+    """Return the size of an epoch's plan, as each of its tasks gets it."""
     setup = FormatSetup(
         columns=table.schema.fields,
         arrow_schema=arrow_schema(table.schema.fields),
@@ -195,7 +195,7 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
 
 
 def held_bytes(folder: Path, buckets: int, files: int) -> float:
-    """Bytes that the driver holds for each file after an epoch has touched the table."""
+    """Return the driver's memory per file, after an epoch has touched the table."""
     table, made = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
     memory = _resident()
     commit = StreamTableCommit(table, "bench", EndsAtOnce(made))
@@ -205,7 +205,7 @@ def held_bytes(folder: Path, buckets: int, files: int) -> float:
 
 
 def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
-    """What the driver holds and does."""
+    """Return lines about the driver's memory and time."""
     table = built(folder, buckets, files)
     live = buckets * files
     latest = table.snapshots.latest()
@@ -288,7 +288,7 @@ def amplification(
 
 
 def compaction_line(folder: Path) -> str:
-    """What one small compaction costs."""
+    """Return the line about the cost of one small compaction."""
     own, shared = compaction_ms(folder)
     return (
         f"a small compaction: {own:.1f} ms of the driver's and the executor's JVM as a Spark job "
@@ -297,13 +297,13 @@ def compaction_line(folder: Path) -> str:
 
 
 def goals(folder: Path, buckets: int, files: int) -> Iterator[Goal]:
-    """A small compaction in a shared job, and what the driver holds."""
+    """Return the goals for a small compaction in a shared job, and for the driver's memory."""
     yield Goal("a small compaction in a shared Spark job, ms", compaction_ms(folder)[1], 1)
     yield Goal("held by the driver, kB a file", held_bytes(folder, buckets, files) / 1000, 0.3)
 
 
 def compaction_ms(folder: Path) -> tuple[float, float]:
-    """Of one small compaction as a Spark job of its own, and in a job that many share."""
+    """Return the time of a small compaction as a separate Spark job, and in a shared job."""
     spark = start_session("scaling", {"spark.master": "local[1]"})
     gateway: Any = spark.sparkContext
     java = gateway._gateway.proc.pid
@@ -347,7 +347,7 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
 
 
 def _processor_s(process: int) -> float:
-    """Of a process and none of those that it has started."""
+    """Return a process's processor time, without that of its children."""
     words = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -47,7 +47,7 @@ _VALUE_TYPES = ("BIGINT", "DOUBLE", "STRING", "INT", "TIMESTAMP(6)")
 
 @dataclass(frozen=True)
 class Case:
-    """What is merged; `columns` counts the key's."""
+    """The input of a merge; `columns` counts the key's columns."""
 
     key: str
     columns: int

@@ -1,4 +1,4 @@
-"""What a simulation of compactions has cost, and its row in the tables of the pages."""
+"""Describes the cost of simulated compactions, and formats its row for the pages' tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a simulated day has cost.
+    """The cost of a simulated day.
 
     Attributes:
         write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.

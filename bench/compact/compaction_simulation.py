@@ -155,7 +155,7 @@ def key_in(row: bytes) -> int:
 
 @dataclass
 class SimulatedExecutor:
-    """Compactions that end when the clock has come so far."""
+    """Runs compactions that end at a time of the simulated clock."""
 
     table: FileStoreTable
     model: SizeModel
@@ -205,7 +205,8 @@ def simulate(
     """Flush into one bucket of a table with these options.
 
     Args:
-        freshness: the job chooses its rules within so many sorted runs; None: the options do.
+        freshness: the number of sorted runs within which the job chooses its rules, or None to use
+            the options.
 
     Raises:
         UsageError: an option is wrong.
@@ -236,7 +237,7 @@ def simulated_bucket(
 
 
 class Simulation:
-    """One run; the steps are those of `table.job.stream_commit`."""
+    """One simulated run, with the steps of `table.job.stream_commit`."""
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load
@@ -270,7 +271,7 @@ class Simulation:
         self.coordinator.trigger()
 
     def outcome(self) -> Outcome:
-        """What the flushes so far have cost."""
+        """Return the cost of the flushes so far."""
         space = self.space[WARM_UP:] or self.space
         return Outcome(
             flushes=len(self.waits),

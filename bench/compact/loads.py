@@ -14,11 +14,11 @@ MB = 1 << 20
 
 @dataclass(frozen=True)
 class Load:
-    """What a flush brings.
+    """The content of a flush.
 
     Attributes:
-        flush_bytes: of changes; of rows, when no key is in it twice.
-        key_bytes: of the rows of all keys there are; None: every row has a new key.
+        flush_bytes: the size of a flush's changes.
+        key_bytes: the size of the rows of all keys, or None if every row has a new key.
         in_order: keys ascend with time, so that flushes do not overlap.
         interval_s: from one flush to the next.
         compaction_rate: bytes of input that a compaction takes in a second.
@@ -36,7 +36,7 @@ class Load:
 
         Args:
             written: bytes of changes, of keys in no order.
-            share: of all keys, that the changes are of.
+            share: the share of all keys that the changes have.
         """
         return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
 

@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where a bucket is, and what a client needs."""
+    """A store's location, and the options of its client."""
 
     bucket: str
     options: Mapping[str, str]
@@ -57,7 +57,7 @@ class Store:
 
 @dataclass
 class Arm:
-    """One table; seconds of each epoch: of the clock, and of the processor."""
+    """One table, with the wall-clock and processor seconds of each epoch."""
 
     table: FileStoreTable
     clock_s: list[float] = field(default_factory=list)

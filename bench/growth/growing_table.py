@@ -73,10 +73,10 @@ class TimedCompactions:
 
 @dataclass(frozen=True)
 class Size:
-    """How large a table is before the first epoch.
+    """The size of a table before its first epoch.
 
     Attributes:
-        keys: of each partition that changes.
+        keys: the number of keys in each changing partition.
         changed: partitions that each epoch changes.
         old: further partitions, which stay as they are.
         snapshots: that the table has, and keeps.
@@ -93,7 +93,7 @@ class GrowingTable:
     """A table and the job that writes it.
 
     Attributes:
-        changes: of an epoch.
+        changes: the number of changes of an epoch.
     """
 
     folder: Path
@@ -187,7 +187,7 @@ def _as_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _written(
     table: FileStoreTable, batches: Iterable[pa.RecordBatch], first: int
 ) -> list[BucketChange]:
-    """What one task writes of an epoch, bucket after bucket."""
+    """Return the output of one writing task of an epoch, bucket after bucket."""
     assigner = bucket_assigner(table)
     parts: dict[BucketId, list[pa.RecordBatch]] = {}
     for batch in batches:

@@ -64,7 +64,7 @@ class Bounds:
 
 @dataclass
 class Axis:
-    """What grows, and what an epoch costs at each of its points.
+    """A dimension that grows, and the cost of an epoch at each of its points.
 
     Attributes:
         has_goal: whether the last point is held against the first.
@@ -85,7 +85,7 @@ class Axis:
         return self.costs[-1].seconds / self.costs[0].seconds
 
     def measure(self) -> None:
-        """Let the points take turns; keep the mean of each."""
+        """Run the points in turns, and keep the mean of each."""
         seen: list[list[EpochCost]] = [[] for _ in self.points]
         for _ in range(WARM_UP + EPOCHS):
             for costs, epoch in zip(seen, self.epochs, strict=True):
@@ -121,7 +121,7 @@ AXES = (*OF_ONE_TABLE, "tables")
 def measure(
     folder: Path, bounds: Bounds, names: Sequence[str] = AXES, delta: Path | None = None
 ) -> Iterator[Axis]:
-    """One axis after the other."""
+    """Measure one axis after the other."""
     pa.set_cpu_count(1)
     GrowingTable(folder / "warm-up", Size(bounds.keys // 10), bounds.changes).epoch()
     for name in names:

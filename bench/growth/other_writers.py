@@ -65,7 +65,7 @@ def delta(table: Mapping[str, Any]) -> Write:
 
 
 def _distinct(changes: pa.RecordBatch) -> pa.RecordBatch:
-    """One change of each key: a MERGE refuses two."""
+    """Keep one change of each key, because a MERGE refuses two."""
     keys = changes.column("k").to_numpy() * 10_000 + changes.column("p").to_numpy()
     return changes.take(pa.array(np.unique(keys, return_index=True)[1]))
 

@@ -80,9 +80,9 @@ class Shipped(EpochHere):
     """Tasks in this process that get their plan as Spark's do.
 
     Attributes:
-        plan_bytes: of each plan; an epoch has two, to decode and to write.
+        plan_bytes: the size of each plan; an epoch has two, to decode and to write.
         plan_s: seconds of the processor for pickling it and for unpickling it in each task.
-        task_s: of all tasks so far, without their plans.
+        task_s: the seconds of all tasks so far, without unpacking their plans.
     """
 
     plan_bytes: list[int] = field(default_factory=list)
@@ -226,12 +226,12 @@ def memory_mb() -> float:
 
 @dataclass(frozen=True)
 class DatabaseCost:
-    """Of a job's epochs, the medians of seconds of the processor.
+    """The median processor seconds of a job's epochs.
 
     Attributes:
-        driver_s: of `epoch_s` what is not the tasks'.
-        plan_s: of an epoch's two plans.
-        plan_bytes: of the last epoch's larger plan.
+        driver_s: the part of `epoch_s` outside of the tasks.
+        plan_s: the seconds for an epoch's two plans.
+        plan_bytes: the size of the last epoch's larger plan.
     """
 
     tables: int
@@ -292,14 +292,14 @@ def bare_files_s(folder: Path, files: int, rows: int) -> float:
 def measure(
     folder: Path, *, tables: int, changed: int, rows: int, epochs: int
 ) -> Iterator[DatabaseCost]:
-    """The same rows in one table, in those that change, and in these among idle ones."""
+    """Measure the same rows in one table, in the changing tables, and in these among idle ones."""
     jobs = {"one": (1, 1), "some": (changed, changed), "many": (tables, changed)}
     for name, (all_tables, its) in jobs.items():
         yield measured(folder / name, tables=all_tables, changed=its, rows=rows, epochs=epochs)
 
 
 def _idle_ms(few: DatabaseCost, many: DatabaseCost) -> float:
-    """What one more idle table costs an epoch."""
+    """Return what one more idle table costs per epoch."""
     return 1000 * (many.epoch_s - few.epoch_s) / max(1, many.tables - few.tables)
 
 

@@ -49,14 +49,14 @@ _GOALS = (0.2, 0.4)
 
 @dataclass(frozen=True)
 class Freshness:
-    """Of one run.
+    """The result of one run.
 
     Attributes:
-        ages: of measured messages, in seconds.
+        ages: the ages of the measured messages, in seconds.
         epochs: messages of each one in the measured time.
         appends, compacts: snapshots by kind in the measured time.
-        processor_s: of the job in the measured time.
-        load: what the machine had to do in the last minute, broker and sender included.
+        processor_s: the job's processor seconds during the measurement.
+        load: the machine's load in the last minute, including broker and sender.
     """
 
     ages: npt.NDArray[np.float64]
@@ -146,7 +146,7 @@ def _compared(
     """Look each message's commit up, by its offset.
 
     Args:
-        stamps: of all messages of a partition, in milliseconds, int64 [n].
+        stamps: the times of all messages of a partition, in ms, int64 [n].
     """
     began = max(int(its[-1]) for its in stamps.values()) - 1000 * seconds
     epochs = {event["epoch"]: event for event in events if event["event"] == "epoch"}

@@ -56,11 +56,12 @@ _PARSED = (
 
 @dataclass(frozen=True)
 class IngestNumbers:
-    """What each arm took.
+    """The seconds of each arm.
 
     Attributes:
         rates: messages a second, one for each run.
-        processor_s: of half of the messages and of all, one pair for each run.
+        processor_s: the processor seconds for half of the messages and for all, a pair for each
+            run.
     """
 
     messages: int
@@ -70,7 +71,7 @@ class IngestNumbers:
     last_run: dict[str, Any]
 
     def ratio(self, arm: str, other: str) -> float:
-        """Of the rates."""
+        """The ratio of the rates."""
         return statistics.median(self.rates[arm]) / statistics.median(self.rates[other])
 
     def slope(self, what: str) -> float:
@@ -196,7 +197,7 @@ def _source(job: dict[str, Any]) -> KafkaSource:
 
 
 def run_worker(job: dict[str, Any]) -> dict[str, Any]:
-    """One run, in a process of its own."""
+    """Run once, in a separate process."""
     if job["what"] == "ours":
         return _ingest(job)
     spark = _session(_BOTH_COMPILERS)

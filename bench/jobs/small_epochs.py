@@ -15,50 +15,72 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from bench.goal import Goal
 from bench.jobs.ingest import run_apart
 from bench.shop.shop_topic import PARTITIONS, TOPIC, write_messages
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 GOAL_S = 0.05
 FEW = 30
-WAYS = {"Spark's tasks": "driver-messages = 0", "the driver": ""}
+BY_DRIVER = "the driver"
+WAYS = {"Spark's tasks": "driver-messages = 0", BY_DRIVER: ""}
+Send = Callable[[EmbeddedBroker, Path, int], None]
+"""Sends so many messages to a broker, by way of a file."""
 
 
 def lines(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[str]:
     """The table."""
     yield "| an epoch of | by | s of the processor | clock, s |"
     yield "| --- | --- | ---: | ---: |"
-    for kind in (f"{messages} changes", "nothing"):
-        brokers: dict[int, EmbeddedBroker] = {}
-        place = folder / kind.partition(" ")[0]
-        place.mkdir()
-        with (
-            EmbeddedBroker(place / "kafka-few") as brokers[FEW],
-            EmbeddedBroker(place / "kafka-many") as brokers[FEW + epochs],
-        ):
-            for count, broker in brokers.items():
-                if kind == "nothing":
-                    _send_tombstones(broker, count * messages)
-                else:
-                    _send_changes(broker, place / f"fill-{count}", count * messages)
-            for way, measured in _slopes(brokers, place, messages, runs).items():
-                used, clock = map(statistics.median, zip(*measured, strict=True))
-                yield f"| {kind} | {way} | {used:.3f} | {clock:.3f} |"
+    for kind, send in (("changes", _send_changes), ("nothing", _send_tombstones)):
+        costs = _costs(folder / kind, send, WAYS, epochs, messages, runs)
+        for way, (used, clock) in costs.items():
+            yield f"| {messages} × {kind} | {way} | {used:.3f} | {clock:.3f} |"
+
+
+def goals(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[Goal]:
+    """An epoch of changes that the driver writes itself."""
+    ways = {BY_DRIVER: WAYS[BY_DRIVER]}
+    costs = _costs(folder / "changes", _send_changes, ways, epochs, messages, runs)
+    yield Goal(f"processor of an epoch of {messages} changes, s", costs[BY_DRIVER][0], GOAL_S)
+
+
+def _costs(
+    folder: Path, send: Send, ways: Mapping[str, str], epochs: int, messages: int, runs: int
+) -> Mapping[str, tuple[float, float]]:
+    """Seconds of the processor and of the clock of one more epoch, for each way: medians."""
+    brokers: dict[int, EmbeddedBroker] = {}
+    folder.mkdir()
+    with (
+        EmbeddedBroker(folder / "kafka-few") as brokers[FEW],
+        EmbeddedBroker(folder / "kafka-many") as brokers[FEW + epochs],
+    ):
+        for count, broker in brokers.items():
+            send(broker, folder / f"fill-{count}", count * messages)
+        slopes = _slopes(brokers, folder, ways, messages, runs)
+    return {
+        way: (statistics.median(used for used, _ in pairs), statistics.median(s for _, s in pairs))
+        for way, pairs in slopes.items()
+    }
 
 
 def _slopes(
-    brokers: Mapping[int, EmbeddedBroker], folder: Path, messages: int, runs: int
+    brokers: Mapping[int, EmbeddedBroker],
+    folder: Path,
+    ways: Mapping[str, str],
+    messages: int,
+    runs: int,
 ) -> Mapping[str, list[tuple[float, float]]]:
     """Seconds of the processor and of the clock for one more epoch, for each way and run."""
-    slopes: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    slopes: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     for run in range(runs):
-        for number, (way, stream) in enumerate(WAYS.items()):
+        for number, (way, stream) in enumerate(ways.items()):
             seconds = []
             for count, broker in brokers.items():
                 done = run_apart(
@@ -77,7 +99,7 @@ def _send_changes(broker: EmbeddedBroker, folder: Path, count: int) -> None:
     run_apart("fill", broker, folder.parent, folder.name, count, {"messages": str(file)})
 
 
-def _send_tombstones(broker: EmbeddedBroker, count: int) -> None:
+def _send_tombstones(broker: EmbeddedBroker, _: Path, count: int) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
     admin.close()

@@ -69,7 +69,7 @@ def lines(starts: Sequence[Start]) -> Iterator[str]:
 
 
 def measured(folder: Path, runs: int) -> list[Start]:
-    """Some starts, one after another."""
+    """Measure several starts, one after another."""
     file = folder / "first.parquet"
     write_messages(file, EPOCH)
     with EmbeddedBroker(folder / "start-kafka") as broker:
@@ -126,7 +126,7 @@ def _parts(job: int) -> dict[str, float]:
 
 
 def _times(stat: Path) -> list[float]:
-    """Seconds of a process or thread: its own and those of ended children, user and system."""
+    """Return the user and system seconds of a process or thread and of its ended children."""
     after_name = stat.read_text().rpartition(")")[2].split()
     return [int(ticks) / _TICKS_A_SECOND for ticks in after_name[11:15]]
 

@@ -56,7 +56,7 @@ _JVM_GROUPS = {
 
 
 class Moment(NamedTuple):
-    """What one group had until a moment, in seconds."""
+    """The seconds that one group had used at a moment."""
 
     on_core: float
     ready: float
@@ -200,7 +200,7 @@ class Watched:
     looks: Sequence[Look]
 
     def used(self, epoch: Epoch) -> dict[str, Moment]:
-        """What each group had in an epoch, in seconds."""
+        """Return the seconds that each group used in an epoch."""
         first, last = self._at(epoch.begin), self._at(epoch.end)
         nothing = Moment(0, 0)
         return {

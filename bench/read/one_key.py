@@ -1,4 +1,4 @@
-"""One key of a compacted table, with and without its row.
+"""Reads one key of a compacted table, with and without its row.
 
     python -m bench.read.one_key [--rows N]
 

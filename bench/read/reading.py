@@ -44,7 +44,7 @@ class Run:
     """The fastest run of a case.
 
     Attributes:
-        peak: most memory of the process so far, bytes; None of Java, whose heap says little.
+        peak: the peak memory of the process so far in bytes, or None for Java.
     """
 
     rows: int
@@ -59,7 +59,7 @@ class Run:
 
 
 def cases(rows: int) -> dict[str, str]:
-    """By name, in the arms' form. Keys are spread over `KEY_SPACE` × rows."""
+    """Return the cases by name. Keys are spread over `KEY_SPACE` × rows."""
     keys = rows * KEY_SPACE
     low = keys // 2
     return {
@@ -93,7 +93,7 @@ class Reads:
 
     @property
     def arrow_ratio(self) -> float | None:
-        """Our time ÷ Arrow's; None: Arrow reads whole tables alone."""
+        """This reader's time ÷ Arrow's, or None, because Arrow reads only whole tables."""
         plain = self.others.get("pyarrow")
         return None if plain is None else self.ours.cpu_s / plain.cpu_s
 

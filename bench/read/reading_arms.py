@@ -44,7 +44,7 @@ def ours(path: str, case: Case) -> Iterator[pa.RecordBatch]:
 
 
 def pyarrow(path: str, case: Case) -> Iterator[pa.RecordBatch]:
-    """Every data file as it lies there: no merge, so rows come several times."""
+    """Read every data file without a merge, so that keys occur several times."""
     import pyarrow.parquet as pq
 
     for file in sorted(Path(path).glob("bucket-*/data-*")):
@@ -123,7 +123,7 @@ def _peak() -> int:
 
 
 def _read_bytes() -> int:
-    """What this process has asked its files for, from the system's cache too."""
+    """Return the bytes that this process has read from files, including the system's cache."""
     read = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
     return int(read[1]) if read else 0
 

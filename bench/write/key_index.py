@@ -1,4 +1,4 @@
-"""The index that finds a key's row in any partition: made, brought forward, and asked.
+"""Measures the index that finds a key's row in any partition: building, updating, looking up.
 
     python -m bench.write.key_index [--keys N]
 

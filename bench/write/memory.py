@@ -32,7 +32,7 @@ IDS = 50_000_000
 
 
 def lines(folder: Path) -> Iterator[str]:
-    """One line for each size of input."""
+    """Yield one line for each size of input."""
     yield f"writer with `write-buffer-size` {BUDGET >> 20} MB:"
     for times in TIMES:
         job = {"folder": str(folder), "times": times}

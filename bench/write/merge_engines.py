@@ -43,7 +43,7 @@ COLUMNS = "k BIGINT, g BIGINT, a BIGINT, b DOUBLE, c STRING, d STRING, e INT, f 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine and its options."""
+    """A merge engine and its options."""
 
     name: str
     options: Mapping[str, str]

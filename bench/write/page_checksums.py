@@ -57,7 +57,7 @@ def without_checksums() -> Iterator[None]:
 
 
 def steps(folder: Path, case: Case, rows: int) -> dict[str, Work]:
-    """What is measured; files that are read have checksums."""
+    """Return the measured steps. Files that are read have checksums."""
     table = a_table(folder, case)
     rng = np.random.default_rng(17)
     batches = [random_rows(rng, table, rows // case.runs, rows) for _ in range(case.runs)]

@@ -1,1 +1,1 @@
-"""Finds tables by their names in catalogs, and publishes their snapshots there."""
+"""Looks up tables by name in catalogs, and publishes their snapshots there."""

@@ -1,6 +1,7 @@
 """The port to a catalog, which knows databases, tables and the folders of tables.
 
-`catalog_registry` makes a catalog of its options. `table.opening` opens and creates tables in one.
+`catalog_registry` makes a catalog from its options. `table.opening` opens and creates tables in
+one.
 
 Source: Paimon `catalog/Catalog.java`.
 """
@@ -36,48 +37,48 @@ class CatalogTable:
 class Catalog(ABC):
     """Databases and tables by their names.
 
-    Errors of every method: StorageError when the catalog does not answer, NoAccessError when it
+    Each method may raise StorageError if the catalog does not answer, and NoAccessError if it
     refuses this user.
     """
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The catalog for messages, without secrets."""
+        """The catalog's name for messages, without secrets."""
 
     @property
     def owner(self) -> str:
-        """The owner that new tables get; empty if tables may also be opened by their paths."""
+        """The owner of new tables; empty if tables may also be opened by their paths."""
         return self.label
 
     @property
     @abstractmethod
     def table_defaults(self) -> Mapping[str, str]:
-        """Options that a new table gets where it does not set them."""
+        """The default options of new tables."""
 
     @abstractmethod
     def list_databases(self) -> list[str]:
-        """The names of all databases, ascending."""
+        """Return the names of all databases, ascending."""
 
     @abstractmethod
     def list_tables(self, database: str) -> list[str]:
-        """The names of a database's tables, ascending; empty when there is no such database."""
+        """Return the names of a database's tables, ascending; empty without the database."""
 
     @abstractmethod
     def create_database(self, database: str) -> None:
-        """Create a database if there is none of this name."""
+        """Create a database if it does not exist."""
 
     @abstractmethod
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """The folder of a table; None if the catalog has no table of this name.
+        """Return the place of a table; None if the catalog has no table of this name.
 
-        A catalog that is a folder names a table's place without a check. Only opening the table
-        shows whether it exists.
+        A file system catalog derives the place without a check. Only opening the table shows
+        whether it exists.
         """
 
     @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """Create a table, and its database; returns False if the table exists.
+        """Create a table and its database; False if the table exists.
 
         Raises:
             UsageError: something else has this name or this folder.

@@ -19,8 +19,9 @@ _FIRST_WAIT_S = 0.1
 class CatalogLock(Protocol):
     """Lets one process at a time commit to a table.
 
-    A holder that lives longer than ``lock-acquire-timeout`` may lose the lock to another. So the
-    lock is no proof; a snapshot's file is still created only where there is none.
+    A holder that keeps it longer than ``lock-acquire-timeout`` may lose the lock to another
+    process. So the lock is no proof, and a snapshot's file is still created only if it does not
+    exist.
     """
 
     def held(self, identifier: Identifier) -> AbstractContextManager[None]:
@@ -40,7 +41,7 @@ def wait_for_lock(
     timeout_ms: int,
     where: str,
 ) -> None:
-    """Try until the lock is acquired; the waits double up to a maximum.
+    """Retry until the lock is acquired, with waits that double up to a maximum.
 
     Raises:
         CommitError: time is up.

@@ -1,4 +1,4 @@
-"""Options of catalogs, with the names and defaults that Paimon's catalogs have.
+"""Declares the options of catalogs, with Paimon's names and defaults.
 
 Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
 `rest/RESTCatalogOptions.java`, `rest/RESTTokenFileIO.java`, `hive/HiveCatalogOptions.java`.
@@ -97,8 +97,8 @@ class KindOptions:
     """The options of one kind of catalog, beside ``metastore`` and ``warehouse``.
 
     Attributes:
-        has_headers: whether it takes ``header.…``.
-        has_folder: whether ``warehouse`` is a folder; else it is a name that its server knows.
+        has_headers: whether it accepts ``header.…``.
+        has_folder: whether ``warehouse`` is a folder; else it is a name on its server.
     """
 
     options: tuple[Option[Any], ...] = ()
@@ -134,7 +134,7 @@ def names_folder(options: Mapping[str, str]) -> bool:
 
 
 def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Options that no catalog has, or not this kind, and wrong values: (key, problem)."""
+    """Yield (key, problem) for unknown options, those of other kinds, and wrong values."""
     name = options.get(METASTORE.key, METASTORE.default).lower()
     kind = OPTIONS_OF_KIND.get(name)
     for key in options:
@@ -160,13 +160,13 @@ def _takes(kind: KindOptions, key: str) -> bool:
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:
-    """Refuse what `option_problems` names.
+    """Refuse options with `option_problems`.
 
     Args:
         section: the name of the options' section, for messages.
 
     Raises:
-        UsageError: lists every problem.
+        UsageError: an option is wrong; the error lists all problems.
     """
     if problems := [f"{key}: {problem}" for key, problem in option_problems(options)]:
         raise UsageError(
@@ -177,7 +177,7 @@ def check_options(options: Mapping[str, str], section: str) -> None:
 
 
 def table_defaults(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a table that the options of its catalog name.
+    """Return the table options that a catalog's options set.
 
     Source: Paimon `catalog/CatalogUtils.java` (tableDefaultOptions).
     """

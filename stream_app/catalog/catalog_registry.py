@@ -1,4 +1,4 @@
-"""Makes a catalog by the name of its kind; a new kind is a module and a line in `_KINDS`.
+"""Makes a catalog by the name of its kind. A new kind needs a module and a line in `_KINDS`.
 
 Source: Paimon `catalog/CatalogFactory.java`.
 """
@@ -46,7 +46,7 @@ from stream_app.jdbc import parse_jdbc_url
 
 
 def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "catalog") -> Catalog:
-    """Make a catalog by its options.
+    """Make a catalog from its options.
 
     Args:
         options: the options of the catalog, and of the file system of its tables.
@@ -141,7 +141,7 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 
 
 def has_lock(options: Mapping[str, str]) -> bool:
-    """Whether commits hold the catalog's lock: by default on object stores, as in Paimon."""
+    """Whether commits hold the catalog's lock, by default on object stores, as in Paimon."""
     given = LOCK_ENABLED.read(options)
     if given is not None:
         return given

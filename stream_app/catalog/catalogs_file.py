@@ -1,8 +1,8 @@
-"""Finds catalogs by name in ``catalogs.toml``, for tables named ``CATALOG.DATABASE.TABLE``.
+"""Looks up catalogs in ``catalogs.toml``, for tables named ``CATALOG.DATABASE.TABLE``.
 
-The file has a table for each catalog, ``[lake]``, with its options and those of its file system.
-It is in the current folder, or where the variable STREAM_APP_CATALOGS says. A value may refer to
-the environment or to a file, ``${env:NAME}`` and ``${file:PATH}``, so that it holds no secret.
+The file has a table for each catalog, ``[lake]``, with its options and those of its file system. It
+is in the current folder, or at the path in the variable STREAM_APP_CATALOGS. A value may refer to
+the environment or to a file, ``${env:NAME}`` and ``${file:PATH}``, instead of a secret.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def parted_name(text: str) -> tuple[str, Identifier] | None:
 
 
 def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalog:
-    """The catalog of this name.
+    """Return the catalog of this name.
 
     Raises:
         UsageError: the file is missing or wrong, or has no such catalog.
@@ -69,10 +69,10 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
 
 
 def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str:
-    """An option's value for a plan; a secret is shown as the reference that the user wrote.
+    """Return an option's value for a plan, in which a secret is the user's reference.
 
     Raises:
-        UsageError: the option is the secret itself, or refers to nothing.
+        UsageError: the option contains the secret itself, or its reference is broken.
     """
     if not REFERENCE.fullmatch(value):
         raise UsageError(

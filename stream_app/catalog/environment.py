@@ -1,8 +1,8 @@
 """The port to a table's catalog, which takes the last step of each commit.
 
-A table at a path has `NO_CATALOG`: a version is published by creating its file. A catalog with
-locks adds its lock, because other engines look and then rename while they hold it. A catalog that
-keeps the versions itself decides alone. An environment goes with its table and can be pickled.
+A table at a path has `NO_CATALOG`, and creating a version's file publishes the version. A catalog
+with locks adds its lock, because other engines check and then rename under the lock. A catalog that
+keeps the versions itself decides alone. An environment belongs to its table and can be pickled.
 
 Source: Paimon `table/CatalogEnvironment.java`, `catalog/RenamingSnapshotCommit.java`,
 `catalog/CatalogSnapshotCommit.java`.
@@ -31,11 +31,11 @@ Statistics = Callable[[], Sequence[PartitionStatistics]]
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
-    """A partition as a catalog lists it.
+    """A partition in a catalog's list.
 
     Attributes:
-        values: the texts of its columns.
-        folder: below the table's.
+        values: the values of its columns as texts.
+        folder: the folder below the table's.
     """
 
     values: tuple[str, ...]
@@ -47,28 +47,28 @@ class CatalogEnvironment(Protocol):
 
     @property
     def identifier(self) -> Identifier | None:
-        """The table's name in the catalog; None without a catalog: then the folders name it."""
+        """The table's name in the catalog; None without a catalog, where folders name it."""
         ...
 
     @property
     def snapshot_loader(self) -> SnapshotLoader | None:
-        """The catalog, if it decides which snapshot is the newest; None: the files decide."""
+        """The catalog if it decides which snapshot is the newest; None if the files decide."""
         ...
 
     def publish_snapshot(
         self, snapshots: SnapshotManager, snapshot: Snapshot, statistics: Statistics
     ) -> bool:
-        """Publish a snapshot whose files are all written; returns False if its number is taken.
+        """Publish a snapshot whose files are all written; False if its number is taken.
 
         Args:
-            statistics: gives what the snapshot changes in each partition.
+            statistics: returns the snapshot's changes to each partition's statistics.
 
         Raises:
-            UnsyncedError: it exists, and may be gone again after a crash of the machine.
+            UnsyncedError: the snapshot exists, but may vanish in a crash of the machine.
             CommitError: the catalog does not let this writer commit; nothing is published.
             StorageError: the catalog does not answer; the snapshot may be published.
             NoAccessError: the catalog refuses this user.
-            TableNotFoundError: the catalog has no such table any more.
+            TableNotFoundError: the table was dropped from the catalog.
         """
         ...
 
@@ -78,7 +78,7 @@ class CatalogEnvironment(Protocol):
         """Publish a new version of the schema, and return it; None if its number is taken.
 
         Args:
-            changes: what `schema` does to the version before it.
+            changes: the changes of `schema` to the previous version.
         """
         ...
 
@@ -118,7 +118,7 @@ NO_CATALOG = NoCatalog()
 
 
 class TableRegister(Protocol):
-    """The catalog's own record of a table, which follows the table's schema."""
+    """The catalog's record of a table, which follows the table's schema."""
 
     def update(
         self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
@@ -142,8 +142,8 @@ class LockedEnvironment:
     """The environment of a catalog that keeps names and locks, while versions are files.
 
     Attributes:
-        lock: None: commits rely on the file system alone, as on a local disk.
-        partitions: None: the catalog has no list of them.
+        lock: the catalog's lock; None: commits rely on the file system, as on a local disk.
+        partitions: the catalog's list of partitions; None without one.
     """
 
     identifier: Identifier
@@ -170,7 +170,7 @@ class LockedEnvironment:
             return schema
 
     def create_schema(self, schemas: SchemaManager, schema: TableSchema) -> bool:
-        """Create the schema's file under the lock; returns False if its number is taken."""
+        """Create the schema's file under the lock; False if its number is taken."""
         if self.lock is None:
             return schemas.create(schema)
         with self.lock.held(self.identifier):
@@ -183,13 +183,13 @@ class LockedEnvironment:
 
 
 def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
-    """Whether a process that created a table ended before the table was in the catalog."""
+    """Whether a process that created a table crashed before it registered the table."""
     there = schemas.latest()
     return there is not None and there.options.get(CATALOG.key) == owner
 
 
 def unknown_table(path: str, catalog: str) -> UsageError:
-    """The error for a table that exists in a folder, but not in the catalog."""
+    """Return the error for a table that exists in a folder, but not in the catalog."""
     return UsageError(
         "the table's folder has a table that the catalog does not know",
         where=f"{path}, {catalog}",
@@ -198,7 +198,7 @@ def unknown_table(path: str, catalog: str) -> UsageError:
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:
-    """A table's options as a catalog stores them, with the keys of the table's definition."""
+    """Return a table's options as a catalog stores them, with the keys of its definition."""
     keys = {
         "primary-key": schema.primary_keys,
         "partition": schema.partition_keys,

@@ -1,4 +1,4 @@
-"""The catalog that consists of folders: ``WAREHOUSE/DATABASE.db/TABLE``.
+"""Implements the catalog that consists of folders: ``WAREHOUSE/DATABASE.db/TABLE``.
 
 Source: Paimon `catalog/FileSystemCatalog.java`.
 """
@@ -19,13 +19,13 @@ _SUFFIX = ".db"
 
 
 def table_folder(warehouse: str, identifier: Identifier) -> str:
-    """The folder of a table in a warehouse."""
+    """Return the folder of a table in a warehouse."""
     return f"{warehouse.rstrip('/')}/{identifier.database}{_SUFFIX}/{identifier.table}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystemCatalog(Catalog):
-    """Finds a table by its folder; the file system alone decides races."""
+    """Locates a table by its folder; only the file system decides races."""
 
     warehouse: str
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""The name of a table in a catalog.
+"""Defines the name of a table in a catalog.
 
 Source: Paimon `catalog/Identifier.java`.
 """

@@ -1,4 +1,4 @@
-"""Tests whether a file system can create a file only if none exists.
+"""Tests whether a file system can create a file only if it does not exist.
 
 Otherwise two writers can both believe that they created a snapshot, and one loses its rows.
 """
@@ -17,10 +17,11 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
     """Try to create a file twice, then delete it.
 
     Args:
-        folder: where it is tried. reason: what it means when both attempts succeed.
+        folder: the folder for the test file.
+        reason: the cause to report if both attempts succeed.
 
     Raises:
-        NoAccessError: both succeed.
+        NoAccessError: both attempts succeed.
     """
     path = f"{folder}/{PROBE_PREFIX}{uuid.uuid4()}"
     try:
@@ -36,7 +37,7 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
 
 
 def no_atomic_create(folder: str, reason: str) -> NoAccessError:
-    """The error for a file system without an atomic create."""
+    """Return the error for a file system without an atomic create."""
     return NoAccessError(
         f"stream_app does not write to this file system: it cannot create a file only if none "
         f"exists "

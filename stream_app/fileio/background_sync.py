@@ -18,7 +18,7 @@ _THREADS = 4
 
 
 class BackgroundSync:
-    """A `FileIO` whose `sync` returns at once; for one task, which must `wait` at its end.
+    """A `FileIO` whose `sync` returns at once. It serves one task, which must `wait` at its end.
 
     It delegates every other operation.
     """
@@ -53,5 +53,5 @@ class BackgroundSync:
 
 @cache
 def _threads(_process: int) -> ThreadPoolExecutor:
-    """The sync threads that all writers of this process share; a forked process starts others."""
+    """Return the sync threads that all writers of this process share, but not a forked one."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")

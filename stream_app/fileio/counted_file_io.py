@@ -42,7 +42,7 @@ class StoreRequests:
             self._counts.update(counts)
 
     def total(self) -> Mapping[str, int]:
-        """All counts so far, by kind, and by kind with `ERRORS`."""
+        """Return all counts by kind, and by kind with `ERRORS`."""
         with self._lock:
             return dict(self._counts)
 

@@ -38,10 +38,10 @@ class FileStatus:
     """An entry of a folder.
 
     Attributes:
-        name: without the folder.
-        size: bytes; 0 for a folder.
-        modified_millis: the time of the last write, since 1970 in UTC; 0 for a folder whose time
-            the file system does not record.
+        name: the name without the folder.
+        size: the size in bytes; 0 for a folder.
+        modified_millis: the time of the last write, in ms since 1970 in UTC; 0 for a folder whose
+            time the file system does not record.
     """
 
     name: str
@@ -94,7 +94,7 @@ class FileIO(Protocol):
         ...
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file atomically; returns False and changes nothing if the file exists.
+        """Create a file atomically; False without a change if the file exists.
 
         Raises:
             UnsyncedError: the file was created, but may not survive a crash of the machine.
@@ -106,11 +106,11 @@ class FileIO(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, unordered; empty if there is no such folder."""
+        """Return the names of the files in a folder, unordered; empty without the folder."""
         ...
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder, unordered; empty if there is no such folder."""
+        """Return the entries of a folder, unordered; empty without the folder."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -118,7 +118,7 @@ class FileIO(Protocol):
         ...
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes.
+        """Return the size of a file in bytes.
 
         Raises:
             FileNotFoundError: there is no such file.

@@ -1,4 +1,4 @@
-"""Finds the store of a location by its scheme; a new store is a folder and a line in `STORES`.
+"""Chooses the store of a location by its scheme; a new store is a folder and a line in `STORES`.
 
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
@@ -8,7 +8,7 @@ Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
@@ -19,7 +19,6 @@ from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 
 STORES = (LOCAL, S3, HDFS)
-_BY_SCHEME = {scheme: store for store in STORES for scheme in store.schemes}
 _FOREIGN = {
     "oss": "Aliyun OSS",
     "dls": "Aliyun OSS-HDFS",
@@ -39,14 +38,16 @@ def file_io_of(
     location: str,
     options: Mapping[str, str] | None = None,
     option_source: OptionSource | None = None,
+    stores: Sequence[Store] = STORES,
 ) -> tuple[str, FileIO]:
-    """The prefix of paths below a location, and its file system.
+    """Return the prefix of paths below a location, and its file system.
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
         options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
             fill in for ``s3.*``.
         option_source: renews options that expire; None: they do not expire.
+        stores: the declared stores.
 
     Raises:
         UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
@@ -56,26 +57,26 @@ def file_io_of(
         raise UsageError(
             f"option {key!r} belongs to no known file system", fix=f"known: {STORE_OPTIONS}"
         )
-    return _store(location).open(location, options or {}, option_source)
+    return _store(location, stores).open(location, options or {}, option_source)
 
 
 def unknown_store_options(options: Iterable[str]) -> list[str]:
-    """The keys that belong to no store."""
+    """Return the keys that belong to no store."""
     prefixes = tuple(prefix for store in STORES for prefix in store.option_prefixes)
     return [key for key in options if not key.startswith(prefixes)]
 
 
 def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options that belong to a store."""
+    """Return the options that belong to a store."""
     others = set(unknown_store_options(options))
     return {key: value for key, value in options.items() if key not in others}
 
 
 def check_store_options(options: Mapping[str, str], location: str) -> None:
-    """Check option values, and option names where a store knows all of its names.
+    """Check option values, and option names if a store knows all of its names.
 
     Args:
-        location: the location of a warehouse; a bucket may have options of its own.
+        location: the location of a warehouse; a bucket may have its own options.
 
     Raises:
         UsageError: an option is wrong.
@@ -84,10 +85,11 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
         store.check_options(options, location)
 
 
-def store_of(location: str) -> Store | None:
-    """The store of a location; None if stream_app has none for its scheme."""
-    scheme = re.match(r"([A-Za-z][\w+.-]*):", location)
-    return _BY_SCHEME.get(scheme[1].lower() if scheme else "")
+def store_of(location: str, stores: Sequence[Store] = STORES) -> Store | None:
+    """Return the store of a location; None if stream_app has none for its scheme."""
+    match = re.match(r"([A-Za-z][\w+.-]*):", location)
+    scheme = match[1].lower() if match else ""
+    return next((store for store in stores if scheme in store.schemes), None)
 
 
 def can_open(location: str) -> bool:
@@ -101,12 +103,12 @@ def is_local(location: str) -> bool:
 
 
 def absolute_location(location: str) -> str:
-    """The location in a form that does not depend on the current folder."""
+    """Return the location in a form that does not depend on the current folder."""
     return local_path(location) if is_local(location) else location
 
 
 def path_beside(root: str, location: str) -> str:
-    """The path of another location in the file system of `root`.
+    """Return the path of another location in the file system of `root`.
 
     Raises:
         UnsupportedTableError: the location is on another file system.
@@ -125,7 +127,7 @@ def path_beside(root: str, location: str) -> str:
 
 
 def is_same_location(one: str, other: str) -> bool:
-    """Whether two locations, however spelled, name the same place.
+    """Whether two locations, in any spelling, name the same place.
 
     Raises:
         UsageError: a location has an unknown scheme.
@@ -134,10 +136,11 @@ def is_same_location(one: str, other: str) -> bool:
     return here is there and here.is_same(one, other)
 
 
-def _store(location: str) -> Store:
+def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
+    store = store_of(location, stores)
     scheme = location.partition(":")[0].lower()
-    if scheme not in _FOREIGN:
-        return store_of(location) or LOCAL  # refuses unknown schemes
+    if store is not None or scheme not in _FOREIGN:
+        return store or LOCAL  # refuses unknown schemes
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

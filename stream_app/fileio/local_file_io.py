@@ -79,14 +79,14 @@ class LocalFileIO:
         _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
+        """Return the names of the files in a folder."""
         try:
             return [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
         except FileNotFoundError:
             return []
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder, without those that vanish during the listing."""
+        """Return the entries of a folder, without those that vanish during the listing."""
         statuses = []
         try:
             entries = list(os.scandir(folder))
@@ -101,7 +101,7 @@ class LocalFileIO:
         return statuses
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         try:
             os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ class LocalFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return os.stat(path).st_size
 
     def delete(self, path: str) -> None:
@@ -146,7 +146,7 @@ class LocalFileIO:
 
 
 def local_path(location: str) -> str:
-    """The absolute path of a path or ``file:`` URI.
+    """Return the absolute path of a path or ``file:`` URI.
 
     Raises:
         UsageError: the URI is of another file system.

@@ -1,4 +1,4 @@
-"""A process's LRU cache of the content of files.
+"""Defines a process's LRU cache of the content of files.
 
 A table's files never change and their paths are unique, so cached content stays valid.
 """
@@ -29,7 +29,7 @@ class RecentFiles(Generic[_T]):
         self._lock = threading.Lock()
 
     def get(self, path: str, read: Callable[[], _T]) -> _T:
-        """The content of a file; reads the file unless it is cached."""
+        """Return the content of a file, which is read unless cached."""
         with self._lock:
             if path in self._contents:
                 self._contents.move_to_end(path)

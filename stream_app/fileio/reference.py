@@ -24,19 +24,19 @@ def names_file(text: str) -> bool:
 
 
 def put_in(text: str, environ: Mapping[str, str]) -> str:
-    """The text with its references replaced.
+    """Return the text with its references replaced.
 
     Raises:
-        NotThereError: a variable or file is not there.
+        NotThereError: a variable or file does not exist.
     """
     return REFERENCE.sub(lambda reference: referred_value(reference, environ), text)
 
 
 def referred_value(reference: re.Match[str], environ: Mapping[str, str]) -> str:
-    """The value to which one match of `REFERENCE` refers.
+    """Return the value to which a match of `REFERENCE` refers.
 
     Raises:
-        NotThereError: a variable or file is not there.
+        NotThereError: a variable or file does not exist.
     """
     kind, name = reference.groups()
     if kind == "env":

@@ -1,4 +1,4 @@
-"""The port of a store: how one kind of file system differs from the others.
+"""The port of a store, which describes how one kind of file system differs from others.
 
 `local_store`, `s3.s3_store` and `hdfs.hdfs_store` each declare one, and `file_io_registry` lists
 them.
@@ -22,7 +22,7 @@ class OptionSource(Protocol):
         ...
 
     def options(self) -> Mapping[str, str]:
-        """The current options.
+        """Return the current options.
 
         Raises:
             StreamAppError: the source cannot provide them.
@@ -32,12 +32,13 @@ class OptionSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAccess:
-    """How Spark reaches the same files through Hadoop.
+    """How Spark accesses the same files through Hadoop.
 
     Attributes:
-        location: a location in Spark's form.
-        settings: Spark's settings for a location, by the options of stores and the environment.
-        jars: the set of jars that Spark lacks; empty: it has all.
+        location: converts a location to Spark's form.
+        settings: returns Spark's settings for a location, by the options of stores and the
+            environment.
+        jars: the set of jars that Spark lacks; empty if it has all.
     """
 
     location: Callable[[str], str]
@@ -51,16 +52,16 @@ class Store:
 
     Attributes:
         schemes: the schemes of its locations, in lower case; a path has the empty one.
-        option_prefixes: those of its options, the usual one first.
-        option_names: its options as they are best written.
-        open: the prefix of paths below a location, and their file system. The source renews options
-            whose values expire.
+        option_prefixes: the prefixes of its options, the usual one first.
+        option_names: the preferred names of its options.
+        open: returns the prefix of paths below a location, and the file system. The source renews
+            options whose values expire.
         check_options: raises a UsageError for a wrong option of a location.
-        is_same: whether two locations, in any spelling, are one place.
-        path_beside: the path by which the file system of one location finds another; None: it
-            cannot.
-        takes_lock: whether the commits to a table of a catalog hold its lock by default.
-        advice: what to do when the store fails.
+        is_same: returns whether two locations, in any spelling, are the same place.
+        path_beside: returns the path of another location in a location's file system; None if it
+            has none.
+        takes_lock: whether commits to a catalog's table hold its lock by default.
+        advice: what to do if the store fails.
     """
 
     schemes: tuple[str, ...]

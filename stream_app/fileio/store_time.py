@@ -14,12 +14,12 @@ PROBE_PREFIX = ".probe-"
 
 
 def store_now_ms(file_io: FileIO, folder: str) -> int:
-    """The time stamp of a file written now, in milliseconds since 1970 in UTC.
+    """Return the timestamp of a file written now, in milliseconds since 1970 in UTC.
 
     Stores report whole seconds, so it may be up to one second behind.
 
     Args:
-        folder: in which the file is written; it is deleted again.
+        folder: the folder in which the file is written and deleted again.
 
     Raises:
         OSError: the file system refused.

@@ -1,1 +1,1 @@
-"""Reads and writes each kind of file of a table by name. Start with `path_factory`."""
+"""Reads and writes each kind of a table's files by name. Start with `path_factory`."""

@@ -52,23 +52,23 @@ _OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASC
 
 
 def is_metadata_file(name: str) -> bool:
-    """Whether a file of the folder is a version's, or one by which a catalog was begun."""
+    """Whether a file of the folder is a version's, or one with which a catalog was registered."""
     return _METADATA.fullmatch(name) is not None
 
 
 def is_writers_file(name: str) -> bool:
-    """Whether a name is that of a file made by a writer of Paimon; other files are left alone."""
+    """Whether a writer of Paimon metadata made a file of this name; others are left alone."""
     return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
 
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:
-    """The folder of a table's metadata for Iceberg.
+    """Return the folder of a table's Iceberg metadata.
 
     Args:
         table: the table's folder.
 
     Raises:
-        UnsupportedTableError: the table lies in no database of a warehouse.
+        UnsupportedTableError: the table is not in a warehouse's database.
     """
     storage = options[METADATA_ICEBERG_STORAGE]
     default = CATALOG_LOCATION if storage in _IN_CATALOG else None
@@ -87,7 +87,7 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IcebergFiles:
-    """Reads and writes the files of a folder of metadata.
+    """Reads and writes the files of an Iceberg metadata folder.
 
     Attributes:
         codec: the codec of manifests and their lists.
@@ -99,7 +99,7 @@ class IcebergFiles:
 
     @classmethod
     def of_table(cls, file_io: FileIO, table: str, options: CoreOptions) -> IcebergFiles:
-        """The files of a table.
+        """Return the access to a table's files.
 
         Raises:
             UnsupportedTableError: as `iceberg_folder`.
@@ -108,7 +108,7 @@ class IcebergFiles:
         return cls(file_io, folder, options[METADATA_ICEBERG_MANIFEST_COMPRESSION])
 
     def newest_version(self) -> int | None:
-        """The number in the hint, or without a hint the greatest; None before any publication."""
+        """Return the number in the hint, or else the greatest; None before any publication."""
         version = hint_of(self.file_io, self._hint)
         if version is not None:
             return version
@@ -118,11 +118,11 @@ class IcebergFiles:
         )
 
     def version_path(self, version: int) -> str:
-        """The path of a version's file."""
+        """Return the path of a version's file."""
         return f"{self.folder}/v{version}.metadata.json"
 
     def version_at(self, path: str) -> int | None:
-        """The number of the version whose file has a path; None if it is in another folder."""
+        """Return the number of the version whose file has a path; None in another folder."""
         match = _VERSION.fullmatch(path.removeprefix(f"{self.folder}/"))
         return int(match[1]) if match else None
 
@@ -130,7 +130,7 @@ class IcebergFiles:
         """Read a version; None if its file is gone.
 
         Raises:
-            CorruptFileError: it cannot be read.
+            CorruptFileError: the file cannot be read.
         """
         try:
             return self._read(
@@ -140,9 +140,9 @@ class IcebergFiles:
             return None
 
     def publish(self, metadata: IcebergMetadata) -> bool:
-        """Write a version and the hint; False when there is this version already.
+        """Write a version and the hint; False if the version already exists.
 
-        Another writer made it, perhaps one that died before the hint. So the hint names it then,
+        Another writer made it, and may have crashed before the hint. So the hint is then written,
         unless it is ahead.
         """
         version = metadata.version
@@ -154,7 +154,7 @@ class IcebergFiles:
         return is_new
 
     def read_list(self, path: str) -> list[IcebergManifest]:
-        """The manifests of a list.
+        """Return the manifests of a list.
 
         Raises:
             FileNotFoundError, CorruptFileError: it is missing or unreadable.
@@ -162,7 +162,7 @@ class IcebergFiles:
         return self._read(path, decode_manifest_list)
 
     def read_manifest(self, path: str) -> list[IcebergEntry]:
-        """The entries of a manifest.
+        """Return the entries of a manifest.
 
         Raises:
             FileNotFoundError, CorruptFileError: it is missing or unreadable.
@@ -170,7 +170,7 @@ class IcebergFiles:
         return self._read(path, decode_manifest)
 
     def write_list(self, manifests: Iterable[IcebergManifest], snapshot_id: int) -> str:
-        """Write the list of a snapshot's manifests; its path."""
+        """Write the list of a snapshot's manifests, and return its path."""
         path = f"{self.folder}/snap-{snapshot_id}-{uuid.uuid4()}.avro"
         properties = {"snapshot-id": str(snapshot_id)}
         self.file_io.write_bytes(path, encode_manifest_list(manifests, self.codec, properties))
@@ -211,20 +211,20 @@ class IcebergFiles:
         )
 
     def puffin_path(self, index_file: str) -> str:
-        """The path of the copy of an index file, by its name."""
+        """Return the path of the Puffin copy of an index file."""
         return f"{self.folder}/{index_file}{_PUFFIN}"
 
     def copied_index_file(self, path: str) -> str:
-        """The name of the index file that a Puffin file copies."""
+        """Return the name of the index file that a Puffin file copies."""
         return path.removeprefix(f"{self.folder}/").removesuffix(_PUFFIN)
 
     def puffin_paths(self) -> list[str]:
-        """The paths of all Puffin files."""
+        """Return the paths of all Puffin files."""
         names = self.file_io.list_names(self.folder)
         return [f"{self.folder}/{name}" for name in names if name.endswith(_PUFFIN)]
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file; one of this name has the same content."""
+        """Write a file. An existing file of this name has the same content."""
         self.file_io.overwrite(path, data)
 
     def delete(self, paths: Iterable[str]) -> None:

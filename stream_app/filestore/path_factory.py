@@ -1,7 +1,7 @@
 """Builds the paths of a table's data, manifests, statistics and indexes.
 
-The modules of `filestore.versions` build those of snapshots, schemas, tags, branches and consumers.
-`filestore.iceberg_files` builds those of the metadata for Iceberg.
+The modules of `filestore.versions` build the paths of snapshots, schemas, tags, branches and
+consumers. `filestore.iceberg_files` builds those of Iceberg's metadata.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -30,13 +30,14 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileStorePathFactory:
-    """Paths of one table.
+    """Builds the paths of one table.
 
     Attributes:
         root: the table's folder.
         default_name, legacy_name: the options ``partition.default-name``, ``.legacy-name``.
-        index_in_bucket: ``index-file-in-data-file-dir``; we read such tables, but write none.
-        data_folder: folder of the partitions below the root (``data-file.path-directory``).
+        index_in_bucket: ``index-file-in-data-file-dir``; stream_app reads such tables, but does not
+            write them.
+        data_folder: the folder of partitions below the root (``data-file.path-directory``).
     """
 
     root: str
@@ -48,14 +49,14 @@ class FileStorePathFactory:
 
     @classmethod
     def of_schema(cls, root: str, schema: TableSchema) -> FileStorePathFactory:
-        """The paths that a schema's options ask for.
+        """Return the factory of the paths that a schema's options define.
 
         Raises:
             UnsupportedTableError: ``data-file.path-directory`` begins with a slash.
         """
         options = schema.core_options
         data_folder = options[DATA_FILE_PATH_DIRECTORY].rstrip("/")
-        if data_folder.startswith("/"):  # Paimon takes it for a path of the whole file system
+        if data_folder.startswith("/"):  # Paimon treats it as a path of the whole file system
             raise UnsupportedTableError(
                 f"data-file.path-directory = {data_folder} is outside of the table's folder",
                 where=root,
@@ -72,23 +73,23 @@ class FileStorePathFactory:
 
     @property
     def data_root(self) -> str:
-        """The folder of the partitions, or of the buckets of an unpartitioned table."""
+        """The folder of partitions, or of buckets in an unpartitioned table."""
         return f"{self.root}/{self.data_folder}".rstrip("/")
 
     def manifest(self, name: str) -> str:
-        """The path of a manifest, a manifest list or an index manifest."""
+        """Return the path of a manifest, a manifest list or an index manifest."""
         return f"{self.root}/manifest/{name}"
 
     def statistics(self, name: str) -> str:
-        """The path of a file of statistics."""
+        """Return the path of a statistics file."""
         return f"{self.root}/statistics/{name}"
 
     def partition(self, partition: bytes) -> str:
-        """A partition's folder name, ``dt=2024-01-01/hour=3``; empty when unpartitioned."""
+        """Return a partition's folder name, ``dt=2024-01-01/hour=3``; empty if unpartitioned."""
         return spec_path(self.partition_spec(partition))
 
     def partition_spec(self, partition: bytes) -> dict[str, str]:
-        """A partition's values as texts, by the names of their columns."""
+        """Return column → value as text of a partition."""
         values = deserialize_row(partition, self.partition_type.types)
         return partition_spec(
             values,
@@ -98,26 +99,26 @@ class FileStorePathFactory:
         )
 
     def partition_folder(self, partition: bytes) -> str:
-        """A partition's folder; `data_root` when unpartitioned."""
+        """Return a partition's folder; `data_root` if unpartitioned."""
         return f"{self.data_root}/{self.partition(partition)}".rstrip("/")
 
     def bucket(self, partition: bytes, bucket: int) -> str:
-        """The folder of a bucket."""
+        """Return the folder of a bucket."""
         name = "postpone" if bucket == POSTPONED else str(bucket)
         return f"{self.partition_folder(partition)}/bucket-{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """The path of a data or changelog file.
+        """Return the path of a data or changelog file.
 
         Raises:
-            UnsupportedTableError: it lies on another file system than the table.
+            UnsupportedTableError: the file lies on another file system than the table.
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
         return f"{self.bucket(partition, bucket)}/{file.file_name}"
 
     def extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
-        """The files beside a data file that belong to it, such as its index.
+        """Return the paths of files that belong to a data file, such as its index.
 
         Raises:
             UnsupportedTableError: as `data_file`.
@@ -126,7 +127,7 @@ class FileStorePathFactory:
         return tuple(f"{folder}/{name}" for name in file.extra_files)
 
     def files_of(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
-        """A data file, behind the files beside it that belong to it.
+        """Return the paths of files that belong to a data file, then its own.
 
         Raises:
             UnsupportedTableError: as `data_file`.
@@ -136,14 +137,14 @@ class FileStorePathFactory:
 
     @property
     def index_folder(self) -> str:
-        """The folder of index files, unless they lie in the buckets."""
+        """The folder of index files, unless they are in the buckets."""
         return f"{self.root}/index"
 
     def index_file(self, partition: bytes, bucket: int, file: IndexFileMeta) -> str:
-        """The path of a file of deletion vectors or of another index.
+        """Return the path of a file of deletion vectors or of another index.
 
         Raises:
-            UnsupportedTableError: it lies on another file system than the table.
+            UnsupportedTableError: the file lies on another file system than the table.
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
@@ -152,5 +153,5 @@ class FileStorePathFactory:
 
 
 def new_name(kind: str) -> str:
-    """A fresh name of a manifest, manifest-list, index-manifest or index."""
+    """Return a fresh name of a manifest, manifest-list, index-manifest or index."""
     return f"{kind}-{uuid.uuid4()}-0"

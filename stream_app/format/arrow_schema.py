@@ -42,11 +42,11 @@ _VALUE_KIND_FIELD_ID = 2_147_483_645
 def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
     data_type: DataType, field_id: int = 0, depth: int = 0
 ) -> pa.DataType:
-    """The Arrow type that holds a column of this type, in memory and in Parquet.
+    """Return the Arrow type of a column, in memory and in Parquet.
 
     Args:
-        field_id: the id of the column, or of the field of a ROW in which it stands.
-        depth: ARRAYs and MAPs between that and the type.
+        field_id: the id of the column, or of the field of the enclosing ROW.
+        depth: the number of ARRAYs and MAPs between that field and the type.
     """
     match data_type.root:
         case TypeRoot.BOOLEAN:
@@ -67,17 +67,17 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.decimal128(data_type.precision, data_type.scale)
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             return pa.string()
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+        case TypeRoot.BINARY | TypeRoot.VARBINARY | TypeRoot.BLOB:
             return pa.binary()
         case TypeRoot.DATE:
             return pa.date32()
         case TypeRoot.TIME:
-            return pa.time32("ms")  # whatever the precision: Paimon keeps milliseconds only
+            return pa.time32("ms")  # Paimon keeps only milliseconds, for each precision
         case TypeRoot.TIMESTAMP:
             return pa.timestamp(timestamp_unit(data_type.precision))
         case TypeRoot.TIMESTAMP_LTZ:
             return pa.timestamp(timestamp_unit(data_type.precision), "UTC")
-        case TypeRoot.ARRAY | TypeRoot.VECTOR:  # Parquet, and so our memory, has both as lists
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:  # Parquet, and so our memory, stores both as lists
             return pa.list_(_inner_field("element", data_type.element, field_id, depth + 1))
         case TypeRoot.MAP:
             assert data_type.key is not None
@@ -93,7 +93,7 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
 
 
 def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: int) -> pa.Field:
-    """The field of elements, of keys (at a negative depth) or of values."""
+    """Return the field of elements, of keys (at a negative depth) or of values."""
     assert data_type is not None
     stored_as = arrow_type(data_type, field_id, abs(depth))
     field = pa.field(name, stored_as, nullable=data_type.nullable)
@@ -101,14 +101,14 @@ def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: in
 
 
 def timestamp_unit(precision: int) -> str:
-    """``ms``, ``us`` or ``ns``: the unit in which timestamps of this precision are stored."""
+    """Return the unit of stored timestamps of this precision: ``ms``, ``us`` or ``ns``."""
     if precision <= 3:
         return "ms"
     return "us" if precision <= 6 else "ns"
 
 
 def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
-    """A value of `binary_row`'s convention in Arrow."""
+    """Convert a value in `binary_row`'s convention to Arrow."""
     kind = arrow_type(data_type)
     if data_type.root in TIMESTAMP_ROOTS:
         assert isinstance(value, int), value
@@ -119,15 +119,15 @@ def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
 
 
 def arrow_schema(row_type: RowType) -> pa.Schema:
-    """The columns in Arrow, with nullability and Parquet field ids."""
+    """Return the columns as an Arrow schema, with nullability and Parquet field ids."""
     return pa.schema([_field(field.name, field.data_type, field.field_id) for field in row_type])
 
 
 def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
-    """The columns of a primary-key data or changelog file.
+    """Return the Arrow schema of a key-value data or changelog file.
 
     Args:
-        thin: leave the ``_KEY_`` columns out (``data-file.thin-mode``).
+        thin: whether to omit the ``_KEY_`` columns (``data-file.thin-mode``).
     """
     keys = () if thin else schema.key_type.fields
     return pa.schema(
@@ -148,7 +148,7 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
 
 
 def stored_fields(columns: Iterable[DataField]) -> list[pa.Field]:
-    """The fields of columns in Arrow, without Paimon's ids, as readers of files compare them."""
+    """Return the Arrow fields of columns without Paimon's ids, to compare with a file's fields."""
     return [pa.field(column.name, arrow_type(column.data_type)) for column in columns]
 
 

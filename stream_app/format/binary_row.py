@@ -16,10 +16,10 @@ null                None
 ==================  ==========================================================================
 
 A row is a header with a bit for each null, and a slot of eight bytes for each column. Values that
-do not fit into their slot follow, padded to eight bytes. Everything is little-endian but the arity
-in front of the serialized form and the digits of long decimals.
+do not fit into their slot follow, padded to eight bytes. All numbers are little-endian, except the
+arity before the serialized form and the digits of long decimals.
 
-Whole Arrow columns at once are the business of `binary_row_columns`.
+`binary_row_columns` encodes whole Arrow columns.
 
 Source: Paimon `data/BinaryRow.java`, `data/AbstractBinaryWriter.java`,
 `utils/SerializationUtils.java`.
@@ -70,14 +70,12 @@ _NANOS_OF_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def header_bytes(arity: int) -> int:
-    """Bytes before the first slot: eight bits for the row kind, then a null bit per column."""
+    """Return the bytes before the first slot: eight bits for the row kind, then the null bits."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
 def has_long_form(data_type: DataType) -> bool:
-    """Whether the type, DECIMAL(p > 18) or TIMESTAMP(p > 3), takes room behind the slots even for
-    null.
-    """
+    """Whether even a null takes space after the slots: DECIMAL(p > 18), TIMESTAMP(p > 3)."""
     if data_type.root is TypeRoot.DECIMAL:
         return data_type.precision > COMPACT_DECIMAL_PRECISION_MAX
     return (
@@ -100,7 +98,7 @@ def scaled_decimal(unscaled: int, scale: int) -> decimal.Decimal:
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """Encode a row without its arity; buckets are hashed from these bytes.
+    """Encode a row without its arity. The bucket hash is that of these bytes.
 
     Raises:
         ValueError, struct.error, decimal.Inexact: a value is not of its column's type.
@@ -120,7 +118,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
-    """The value's slot, and its bytes behind the slots, which begin at `offset`."""
+    """Return the value's slot, and its bytes after the slots, which begin at `offset`."""
     if has_long_form(data_type):
         return _encode_long_form(value, data_type, offset)
     if value is None:
@@ -141,8 +139,8 @@ def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, byt
 
 
 def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
-    # Java reserves the space of a null too and leaves its offset in the slot. The bytes are hashed
-    # and compared as they are, so a cleaner null would be another partition or bucket.
+    # Java reserves space for a null too, and leaves its offset in the slot. The bytes are hashed
+    # and compared, so a null with other bytes would be another partition or bucket.
     if data_type.root is TypeRoot.DECIMAL:
         digits = b""
         if value is not None:
@@ -157,10 +155,10 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """Decode a row that has no arity in front.
+    """Decode a row without arity.
 
     Raises:
-        CorruptFileError: the bytes are too short, or point outside of themselves.
+        CorruptFileError: the bytes are too short, or an offset is out of range.
     """
     start = header_bytes(len(types))
     if len(data) < start + WORD * len(types):
@@ -215,15 +213,15 @@ def _slice(data: bytes, offset: int, length: int) -> bytes:
 
 
 def serialize_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """A row as manifests store it: the arity in four big-endian bytes, then `encode_row`."""
+    """Encode a row as manifests store it: four big-endian bytes of arity, then `encode_row`."""
     return struct.pack(">I", len(types)) + encode_row(values, types)
 
 
 def deserialize_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """The values of a row as manifests store it.
+    """Decode a row as manifests store it.
 
     Raises:
-        CorruptFileError: another number of columns than `types`, or broken bytes.
+        CorruptFileError: the arity differs from `types`, or the bytes are damaged.
     """
     if len(data) < 4:
         raise _corrupt(f"a serialized row cannot have {len(data)} bytes")
@@ -241,7 +239,7 @@ def _corrupt(what: str) -> CorruptFileError:
 
 @total_ordering
 class _Null:
-    """A null in a key: it sorts before every value, and equals only itself."""
+    """A null in a key, which sorts before every value, and equals only itself."""
 
     __slots__ = ()
 
@@ -262,12 +260,12 @@ _NULL = _Null()
 
 
 def is_null(part: object) -> bool:
-    """Whether a part of a key, as `key_order` gives it, is null."""
+    """Whether a part of a `key_order` tuple is null."""
     return isinstance(part, _Null)
 
 
 class _KeyOrder:
-    """The function of `key_order`; its hash is its identity, so look-ups hash no types."""
+    """The function of `key_order`, hashed by identity so that look-ups need not hash the types."""
 
     def __init__(self, types: tuple[DataType, ...]) -> None:
         self._types = types
@@ -287,10 +285,10 @@ class _KeyOrder:
 
 @lru_cache(maxsize=1 << 10)
 def key_order(types: tuple[DataType, ...]) -> Callable[[bytes], tuple[Any, ...]]:
-    """Maps a serialized key to a tuple which Python's ``<`` orders as Paimon orders keys.
+    """Return a function from a serialized key to a tuple that sorts as Paimon's keys.
 
-    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first. Short keys
-    are kept: every epoch plans the compactions of a bucket with the bounds of the same files.
+    Strings become UTF-8 bytes, because Paimon compares these; nulls come first. Short keys are
+    cached, because each epoch plans a bucket's compactions with the bounds of the same files.
     """
     return _KeyOrder(types)
 
@@ -300,7 +298,7 @@ _kept_key = lru_cache(maxsize=1 << 14)(_KeyOrder.decode)
 
 
 def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
-    """An Arrow value as the Python value of this module; timestamps without rounding."""
+    """Convert an Arrow value to a Python value of this module, without rounding timestamps."""
     if not scalar.is_valid:
         return None
     if data_type.root in TIMESTAMP_ROOTS:
@@ -315,7 +313,7 @@ def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
 def serialize_arrow_row(
     columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType], index: int
 ) -> bytes:
-    """Row `index` of Arrow columns as manifests store it, e.g. the least key of a sorted batch."""
+    """Encode row `index` of Arrow columns as manifests store it, such as a batch's first key."""
     values = [
         python_value(column[index], data_type)
         for column, data_type in zip(columns, types, strict=True)

@@ -1,7 +1,7 @@
-"""Encodes Paimon's BinaryRow for whole Arrow columns: the input of the bucket hash.
+"""Encodes whole Arrow columns as Paimon's BinaryRow, the input of the bucket hash.
 
-The bytes are those of `binary_row.encode_row`, made column by column. A row is a number of 64-bit
-words, so everything here is arrays of words; the only work by row is NumPy's.
+The bytes equal those of `binary_row.encode_row`, but are computed column by column. A row is a
+sequence of 64-bit words, so all arrays here are arrays of words.
 
 Source: Paimon `data/BinaryRow.java`, `data/AbstractBinaryWriter.java`.
 """
@@ -42,7 +42,7 @@ _MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=n
 def encode_columns(
     columns: Sequence[pa.Array], types: Sequence[DataType]
 ) -> tuple[Bytes, Positions]:
-    """The BinaryRow bytes, without arity, of every row.
+    """Encode each row as BinaryRow bytes without arity.
 
     Four rows of ``a INT, s STRING``. Each has a header word and two slots. A text of up to 7 bytes
     stands in its slot; a longer one follows, padded to whole words::
@@ -79,12 +79,12 @@ def encode_columns(
 
 
 def fixed_width(types: Sequence[DataType]) -> bool:
-    """Whether all rows of these columns have the same length, whatever they hold."""
+    """Whether all rows of these columns have the same length, whatever their values."""
     return not any(data_type.root in STRING_ROOTS | BINARY_ROOTS for data_type in types)
 
 
 def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Words | np.uint64]:
-    """The words of rows of fixed width: each uint64 [n], or one uint64 that all rows have.
+    """Return the words of rows of fixed width: each uint64 [n], or one uint64 for all rows.
 
     Four rows of ``a INT`` with 1, 2, 3, 4 have the header 0 and a slot: ``[0, [1, 2, 3, 4]]``.
 
@@ -107,7 +107,7 @@ class TextWords:
     """The positions of the bytes of a string or binary column; nulls have length 0.
 
     Attributes:
-        words_at: the eight bytes from each position on, uint64 [bytes + 1]; zeros follow the text.
+        words_at: the eight bytes from each position on, padded with zeros: uint64 [bytes + 1].
         starts, lengths: int64 [n], in bytes.
     """
 
@@ -118,7 +118,7 @@ class TextWords:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One column of encoded rows: the slots without offsets, and the bytes behind the slots."""
+    """One column of encoded rows: the slots without offsets, and the bytes after the slots."""
 
     slot: Words
     is_null: npt.NDArray[np.bool_] | None
@@ -138,7 +138,7 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
     if data_type.root is TypeRoot.BOOLEAN:
         column = column.cast(pa.uint8())
     width = column.type.bit_width
-    # The bit pattern as an unsigned number: slots are filled up with zeros, not with the sign.
+    # Use the unsigned bit pattern, because slots are padded with zeros, not with the sign.
     bits = _numbers(column, pa.int64() if width == 64 else _UNSIGNED[width])
     if has_long_form(data_type):
         ticks_of_milli = 1_000 if column.type.unit == "us" else NANOS_OF_MILLI
@@ -191,7 +191,7 @@ def _decimal_part(
 
 
 def _minimal_lengths(big_endian: Bytes) -> Positions:
-    """Bytes that Java's BigInteger needs for 16-byte numbers: leading sign bytes fall away.
+    """Return the bytes that Java's BigInteger needs, without leading sign bytes.
 
     The numbers 0, 127, 128 and -1 need 1, 1, 2 and 1: the first bit of 128 would be a sign.
 
@@ -211,12 +211,12 @@ def _minimal_lengths(big_endian: Bytes) -> Positions:
 
 
 def text_words(column: pa.Array) -> TextWords:
-    """The bytes of a column of strings or of binaries."""
+    """Return the words of a string or binary column."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     first = int(bounds[0]) if len(bounds) else 0
     last = int(bounds[-1]) if len(bounds) else 0
-    # Eight zeros behind the text, so that a word may be read at every byte of it.
+    # Append eight zeros, so that a word may be read at each byte of the text.
     padded = np.zeros(last - first + WORD, dtype=np.uint8)
     if last > first:
         padded[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
@@ -240,7 +240,7 @@ def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part
 
 
 def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
-    """The row kind, always 0, and the null bits."""
+    """Return the header words: the row kind, always 0, and the null bits."""
     header: list[Words | np.uint64] = [np.uint64(0)] * (header_bytes(len(parts)) // WORD)
     for index, part in enumerate(parts):
         if part.is_null is not None:
@@ -254,7 +254,7 @@ def _encode_ragged(
 ) -> tuple[Bytes, Positions]:
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     header = _header_words(parts)
-    # Word positions inside each row where the column's tail begins; `cursor` ends as row length.
+    # The word position in each row where the column's tail begins. `cursor` ends as the row length.
     cursor = np.full(row_count, len(header) + len(parts), dtype=np.int64)
     tail_positions: list[Positions] = []
     for part in parts:
@@ -291,7 +291,7 @@ def _slot_with_offset(part: _Part, position: Positions) -> Words:
 
 
 def _copy_text(text: TextWords, flat: Words, targets: Positions) -> None:
-    """Copy the long texts to the word positions `targets`, the last word padded with zeros.
+    """Copy long texts to the word positions `targets`, and pad the last word with zeros.
 
     Two texts of 9 and 17 bytes, as one entry for each word (a run-length expansion)::
 

@@ -1,4 +1,4 @@
-"""Computes a row's bucket: Murmur3 over the BinaryRow of the bucket key.
+"""Computes a row's bucket as the Murmur3 hash of the bucket key's BinaryRow.
 
 Source: Paimon `bucket/DefaultBucketFunction.java`, `utils/MurmurHashUtils.java`.
 """
@@ -29,11 +29,11 @@ _C1, _C2 = 0xCC9E2D51, 0x1B873593
 _MIX_ADD = 0xE6546B64
 _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 _MASK = 0xFFFFFFFF
-_BLOCK_ROWS = 16_384  # a block's arrays stay in the processor's cache
+_BLOCK_ROWS = 16_384  # so that a block's arrays stay in the processor's cache
 
 
 def murmur_hash(data: bytes) -> int:
-    """The signed 32-bit hash of BinaryRow bytes (a multiple of four, without arity)."""
+    """Return the signed 32-bit hash of BinaryRow bytes (a multiple of four, without arity)."""
     state = _SEED
     for position in range(0, len(data), 4):
         state = _mix_int(state, int.from_bytes(data[position : position + 4], "little"))
@@ -55,7 +55,7 @@ def _mix_int(state: int, word: int) -> int:
 
 
 def _mix(state: MurmurHashes, words: MurmurHashes, scratch: MurmurHashes) -> None:
-    """Mix one word of each row into `state`; `words` is used up."""
+    """Mix one word of each row into `state`, and overwrite `words`."""
     words *= np.uint32(_C1)
     np.right_shift(words, np.uint32(17), out=scratch)
     words <<= np.uint32(15)
@@ -82,9 +82,9 @@ def _finish(
 
 
 def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
-    """The hashes of many rows, as `encode_columns` lays them out.
+    """Return the hashes of rows in the layout of `encode_columns`.
 
-    Rows are hashed together, a word of each at a time. Four rows of 6, 10, 6 and 6 words::
+    A step hashes one word of each row. Four rows of 6, 10, 6 and 6 words::
 
         counts                  [6, 10, 6, 6]
         order, longest first    [1, 0, 2, 3]
@@ -101,7 +101,7 @@ def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
     words = flat.view(np.uint32)
     starts = offsets[:-1] // 4
     counts = np.diff(offsets) // 4
-    # Longest rows first: the rows that still have a word are then always the first ones.
+    # Sort the longest rows first, so that the rows with a further word always come first.
     order = np.argsort(-counts, kind="stable")
     hashes = np.empty(len(order), dtype=np.uint32)
     for begin in range(0, len(order), _BLOCK_ROWS):
@@ -111,7 +111,7 @@ def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
 
 
 def _hash_block(words: MurmurHashes, starts: Positions, counts: Positions) -> MurmurHashes:
-    """Hash rows that stand in order of falling length.
+    """Hash rows in descending order of length.
 
     Args:
         words: uint32 [words of all rows].
@@ -129,7 +129,7 @@ def _hash_block(words: MurmurHashes, starts: Positions, counts: Positions) -> Mu
 
 
 def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
-    """The hashes of texts of any length: whole words are mixed first, then single bytes.
+    """Return the hashes of texts of any length, which mix whole words first, then single bytes.
 
     Four texts, the longest first::
 
@@ -175,7 +175,7 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
             halves += [pair[:, 0], pair[:, 1]]
         else:
             halves += [int(word) & _MASK, int(word) >> 32]
-    # Words that are the same in all rows come first, so they are mixed once for all of them.
+    # Words that are equal in all rows come first, so they are mixed only once.
     seed, constant = _SEED, 0
     while constant < len(halves) and isinstance(halves[constant], int):
         seed = _mix_int(seed, int(halves[constant]))
@@ -195,7 +195,7 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
 
 
 def hash_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """The hash of each row, int32 [n]; the arguments are those of `bucket_of`."""
+    """Return the hash of each row: int32 [n]; for the arguments see `bucket_of`."""
     if fixed_width(types):
         return _hash_fixed_width(columns, types).view(np.int32)
     return hash_rows(*encode_columns(columns, types))
@@ -204,7 +204,7 @@ def hash_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.
 def bucket_of(
     columns: Sequence[pa.Array], types: Sequence[DataType], num_buckets: int
 ) -> npt.NDArray[np.int32]:
-    """The bucket, 0 to `num_buckets` - 1, of each row.
+    """Return each row's bucket, from 0 to `num_buckets` - 1.
 
     Four rows of ``a INT`` in two buckets::
 
@@ -214,7 +214,8 @@ def bucket_of(
 
     Args:
         columns: arrays [n] of the bucket key's columns, in the order of the bucket key.
-        types: exactly as in the table's schema: an INT hashes differently from a BIGINT.
+        types: the exact types of the table's schema, because an INT hashes differently from a
+            BIGINT.
 
     Returns:
         int32 [n].
@@ -224,8 +225,9 @@ def bucket_of(
 
 
 def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32]:
-    """The key share, 0 to `shares` - 1, of each hash: int32 [n]."""
-    # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
+    """Return the key share of each hash, from 0 to `shares` - 1: int32 [n]."""
+    # This is abs(hash % n) with Java's truncating %. The smallest int's magnitude only fits
+    # unsigned.
     magnitudes = np.abs(hashes).view(np.uint32)
     remainders: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
     return remainders

@@ -1,8 +1,8 @@
 """Computes a data file's manifest statistics, from Parquet's footer or from its rows.
 
 Readers skip files by these numbers, so a bound may be too wide but never too narrow. If one bound
-is uncertain, both are unknown. The raw values of the footer are used, because their Python forms
-are datetimes, which are rounded and end in the year 9999.
+is uncertain, both are unknown. The footer's raw values are used, because Python's datetimes are
+rounded and end in the year 9999.
 
 Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
 `statistics/TruncateSimpleColStatsCollector.java`, `stats/SimpleStatsConverter.java`.
@@ -43,10 +43,10 @@ _NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000}
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """``metadata.stats-mode``: the facts that a writer records of a column.
+    """``metadata.stats-mode``: the facts that a writer records about a column.
 
     Attributes:
-        characters_max: of texts, to which bounds are cut; None: they are not.
+        characters_max: the length to which bounds of texts are truncated; None: they are not.
     """
 
     counts: bool
@@ -76,8 +76,8 @@ class ColumnStats:
     """The statistics of a column; None is unknown.
 
     Attributes:
-        minimum, maximum: no value is outside; in the convention of `binary_row`.
-        null_count: None: the column has no statistics.
+        minimum, maximum: bounds of all values, in the convention of `binary_row`.
+        null_count: the number of nulls; None: the column has no statistics.
     """
 
     minimum: object = None
@@ -94,10 +94,10 @@ class StatsSource(Protocol):
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
     ) -> ColumnStats:
-        """The statistics of a column of the file.
+        """Return the statistics of a column of the file.
 
         Args:
-            bounds: whether its least and largest value are asked for.
+            bounds: whether the caller needs minimum and maximum.
         """
         ...
 
@@ -114,14 +114,14 @@ def value_stats(
 
     Args:
         columns: names in the file and types, in the order of the schema.
-        skip: columns whose least and largest value must stay unknown: FLOAT and DOUBLE columns
-            that hold NaN, which Parquet's statistics pass over.
+        skip: columns whose bounds must stay unknown: FLOAT and DOUBLE columns with NaN, which
+            Parquet's statistics ignore.
         leave_out: columns without any statistics, not even a null count.
         mode: ``metadata.stats-mode``.
 
     Returns:
-        Statistics over those columns of which something is known, and their names; None instead
-        of the names when these are all columns (``metadata.stats-dense-store``).
+        The statistics of the columns with known ones, and their names; None instead of the names if
+        these are all columns (``metadata.stats-dense-store``).
 
     Raises:
         UsageError: Paimon has no such `mode`.
@@ -143,14 +143,14 @@ def value_stats(
 
 
 def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
-    """Compute ``_KEY_STATS``: always of all key columns, with strings cut at 128 characters.
+    """Compute ``_KEY_STATS``, always of all key columns, with strings truncated to 128 characters.
 
     Args:
         columns: names in the file (``_KEY_id``, or ``id`` in a thin file) and types.
     """
     parsed = _parse_mode(_KEY_MODE)
     collected = [source.column(name, data_type, parsed, bounds=True) for name, data_type in columns]
-    # Parquet says nothing of INT96 columns, but most key columns have no nulls anyway.
+    # Parquet has no statistics of INT96 columns, but most key columns have no nulls anyway.
     collected = [
         stats if data_type.nullable else replace(stats, null_count=stats.null_count or 0)
         for stats, (_, data_type) in zip(collected, columns, strict=True)
@@ -161,17 +161,17 @@ def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> S
 def row_group_stats(
     footer: pq.FileMetaData, group: int, columns: Sequence[tuple[str, DataType]]
 ) -> list[ColumnStats]:
-    """Parquet's statistics of one row group.
+    """Return Parquet's statistics of one row group.
 
     Args:
-        columns: names in the file, and the types that its schema gave them.
+        columns: names in the file, and their types in the file's schema.
     """
     mode, source = _parse_mode("full"), FooterStats(footer, groups=(group,))
     return [source.column(name, data_type, mode, bounds=True) for name, data_type in columns]
 
 
 def bounds_of_footer(low: Any, high: Any, data_type: DataType) -> tuple[object, object]:
-    """Raw bounds of a footer or of a page index as `ColumnStats` has them; both None if unknown."""
+    """Convert raw bounds of a footer or page index to `ColumnStats`' form; both None if unknown."""
     return _bounds([(low, high)], data_type, _parse_mode("full"))
 
 
@@ -184,16 +184,16 @@ def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> 
 
 
 class FooterStats:
-    """The statistics of Parquet's footer, over all row groups or over some.
+    """The statistics in Parquet's footer, of all row groups or of some.
 
     Args:
-        groups: numbers of row groups; None: all.
+        groups: the numbers of row groups; None: all.
     """
 
     def __init__(self, footer: pq.FileMetaData, groups: Sequence[int] | None = None) -> None:
         self._footer = footer
         self._groups = range(footer.num_row_groups) if groups is None else groups
-        schema = footer.schema  # recreated each time that it is asked for
+        schema = footer.schema  # pyarrow recreates it at each access
         self._places = {schema.column(index).path: index for index in range(footer.num_columns)}
 
     def column(
@@ -215,7 +215,7 @@ class FooterStats:
             if statistics.has_min_max:
                 group_bounds.append((statistics.min_raw, statistics.max_raw))
             elif statistics.null_count < chunk.num_values:
-                bounds = False  # this row group has values, and we do not know between which
+                bounds = False  # this row group has values with unknown bounds
         if not bounds or not group_bounds:
             return ColumnStats(null_count=null_count)
         minimum, maximum = _bounds(group_bounds, data_type, mode)
@@ -223,7 +223,7 @@ class FooterStats:
 
 
 class GatheredStats:
-    """Statistics of rows, gathered while a file is written whose format keeps none for us.
+    """Collects the statistics of rows while a file is written whose format has none.
 
     Args:
         schema: the schema of the file.
@@ -259,7 +259,7 @@ def _is_unordered(data_type: pa.DataType) -> bool:
 
 
 def _raw(scalar: pa.Scalar) -> Any:
-    """A value in the form of Parquet's footer."""
+    """Convert a value to its form in Parquet's footer."""
     if pa.types.is_decimal(scalar.type):
         return int(scalar.as_py().scaleb(scalar.type.scale, _EXACT))
     if pa.types.is_temporal(scalar.type):
@@ -270,12 +270,12 @@ def _raw(scalar: pa.Scalar) -> Any:
 def _bounds(
     group_bounds: Sequence[tuple[Any, Any]], data_type: DataType, mode: StatsMode
 ) -> tuple[object, object]:
-    """The least and the greatest of the row groups' raw bounds; both None if unknown."""
+    """Return the minimum and maximum of the row groups' raw bounds; both None if unknown."""
     lows = [_python_value(low, data_type) for low, _ in group_bounds]
     highs = [_python_value(high, data_type) for _, high in group_bounds]
     if any(value != value for value in (*lows, *highs)):  # noqa: PLR0124 - NaN, from Java's footers
         return None, None
-    # Strings compare by code points here and by UTF-8 bytes in Paimon, which is the same order.
+    # Strings compare by code points here and by UTF-8 bytes in Paimon; the order is the same.
     minimum, maximum = min(lows), max(highs)
     if data_type.root in STRING_ROOTS and mode.characters_max is not None:
         truncated = _truncate_max(maximum, mode.characters_max)
@@ -284,7 +284,7 @@ def _bounds(
 
 
 def has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
-    """Whether Parquet's bounds of a column mean anything to Paimon."""
+    """Whether Paimon uses Parquet's bounds of a column."""
     # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
     if data_type.root in BINARY_ROOTS:
         return False
@@ -295,7 +295,7 @@ def has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> b
 
 
 def _python_value(raw: Any, data_type: DataType) -> Any:
-    """A raw value of the footer in the convention of `binary_row`."""
+    """Convert a raw value of the footer to the convention of `binary_row`."""
     root = data_type.root
     if root in STRING_ROOTS:
         return raw.decode() if isinstance(raw, bytes) else raw
@@ -308,13 +308,13 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """An upper bound of at most `characters_max` code points, or None if no such text exists."""
+    """Return an upper bound of at most `characters_max` code points; None without one."""
     if len(text) <= characters_max:
         return text
     for last in range(characters_max - 1, -1, -1):
         following = ord(text[last]) + 1
         if following in _SURROGATES:
-            # Java does not step over them and stores "?", which is less than the text.
+            # Java does not skip surrogates and stores "?", which is less than the text.
             following = _SURROGATES.stop
         if following <= _LAST_CODE_POINT:
             return text[:last] + chr(following)

@@ -1,7 +1,7 @@
-"""Places of rows on curves through several columns: Morton's, which is Z-order, and Hilbert's.
+"""Computes rows' places on Morton's curve (Z-order) and Hilbert's curve through several columns.
 
-A column's value becomes a word of 64 bits that compares as the value does. Of a text its first
-eight bytes count, and a null comes first. A curve's place has as many words as there are columns.
+A column's value becomes a 64-bit word with the order of values. Only the first eight bytes of a
+text count, and nulls come first. A place on a curve has as many words as there are columns.
 
 Source: Paimon `sort/zorder/ZIndexer.java`, `sort/zorder/ZOrderByteUtils.java`; Skilling,
 "Programming the Hilbert curve", 2004.
@@ -26,9 +26,9 @@ _PREFIXES = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9
 
 
 def ordered_words(values: pa.Array, data_type: DataType) -> Words:
-    """The words of a column's values: uint64 [n].
+    """Return the words of a column's values: uint64 [n].
 
-    A DECIMAL of more than 18 digits counts by its upper 64 bits.
+    Only the upper 64 bits of a DECIMAL of more than 18 digits count.
     """
     words = np.zeros(len(values), dtype=np.uint64)
     valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
@@ -48,7 +48,7 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
 
 
 def z_order(columns: Sequence[Words]) -> list[Words]:
-    """The places on Morton's curve: the columns' bits, one of each in turn.
+    """Return the places on Morton's curve, which interleave the columns' bits.
 
     Two rows of two columns of two bits, 10 and 01, and 11 and 00, have the places 1001 and 1010.
 
@@ -67,7 +67,7 @@ def z_order(columns: Sequence[Words]) -> list[Words]:
 
 
 def hilbert_order(columns: Sequence[Words]) -> list[Words]:
-    """The places on Hilbert's curve; the arguments and the result are those of `z_order`.
+    """Return the places on Hilbert's curve; arguments and result are those of `z_order`.
 
     Neighbours on this curve differ by one in one column only. Four rows of two columns::
 

@@ -13,8 +13,8 @@ CRC-32        of magic number + bitmap            the same
 "length"      the size                            size + 8: the whole entry
 ============  ==================================  ==============================================
 
-Sizes and CRCs are big-endian. Java does not check the CRC; we do, since a bit that flips here
-deletes another row.
+Sizes and CRCs are big-endian. This module checks the CRC, unlike Java, because a flipped bit would
+delete another row.
 
 Source: Paimon `deletionvectors/BitmapDeletionVector.java`,
 `deletionvectors/Bitmap64DeletionVector.java`, `deletionvectors/DeletionFileWriter.java`,
@@ -58,14 +58,14 @@ class DeletionVector:
     """The deleted rows of one data file, counted from 0 in the order of the file.
 
     Attributes:
-        bitmap: of 32 or 64 bits, which is also how it is stored.
+        bitmap: the bitmap of 32 or 64 bits, which is also the stored form.
     """
 
     bitmap: FrozenBitMap | FrozenBitMap64
 
     @classmethod
     def of_positions(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
-        """The vector that deletes these rows; their order and repetitions do not matter."""
+        """Return the vector that deletes these rows, in any order and with repetitions."""
         numbers = np.asarray(positions, dtype=np.int64)
         if bitmap64:
             return cls(FrozenBitMap64(array.array("Q", numbers.astype(np.uint64).tobytes())))
@@ -79,15 +79,15 @@ class DeletionVector:
 
     @property
     def cardinality(self) -> int:
-        """Number of deleted rows."""
+        """The number of deleted rows."""
         return len(self.bitmap)
 
     def positions(self) -> npt.NDArray[np.unsignedinteger]:
-        """The deleted rows, ascending: uint32 or uint64 [deleted]."""
+        """Return the deleted rows, ascending: uint32 or uint64 [deleted]."""
         return np.asarray(self.bitmap.to_array())
 
     def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
-        """The mask of rows that are not deleted, for `count` rows from `start` on: bool [count].
+        """Return the mask of live rows among `count` rows from `start` on: bool [count].
 
         A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
         """
@@ -96,14 +96,14 @@ class DeletionVector:
         if isinstance(self.bitmap, FrozenBitMap64):
             deleted = np.asarray((self.bitmap & FrozenBitMap64(range(start, stop))).to_array())
         else:
-            # pyroaring crashes on a range that lies beyond 32 bits.
+            # pyroaring crashes on a range beyond 32 bits.
             rows = range(min(start, _BITMAP32_END), min(stop, _BITMAP32_END))
             deleted = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
         kept[deleted.astype(np.int64) - start] = False
         return kept
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """The union of both; with 64 bits when either has them."""
+        """Return the union of both, with 64 bits if either has 64."""
         mine, theirs = self.bitmap, other.bitmap
         if isinstance(mine, FrozenBitMap) and isinstance(theirs, FrozenBitMap):
             return DeletionVector(mine | theirs)
@@ -116,14 +116,14 @@ class DeletionVector:
 def live_rows(
     placed: Iterable[tuple[int, pa.RecordBatch]], vector: DeletionVector, row_count: int
 ) -> Iterator[pa.RecordBatch]:
-    """A file's rows without the deleted ones; batches of which none is left are left out.
+    """Yield a file's live rows, without empty batches.
 
     Args:
-        placed: rows of the file, and the place of each batch's first row in it.
-        row_count: rows of the whole file.
+        placed: batches of the file, with the place of each batch's first row.
+        row_count: the rows of the whole file.
 
     Raises:
-        CorruptFileError: the vector deletes rows behind the last one.
+        CorruptFileError: the vector deletes rows after the last one.
     """
     if vector.cardinality and vector.bitmap.max() >= row_count:
         raise _corrupt(
@@ -137,7 +137,7 @@ def live_rows(
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
-    """The entry of a vector, and its length as the index manifest stores it."""
+    """Encode the entry of a vector, and return it with its length in the index manifest."""
     bitmap = BitMap64(vector.bitmap) if vector.is_64 else BitMap(vector.bitmap)
     bitmap.run_optimize()
     body = (MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()
@@ -148,10 +148,10 @@ def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
 def encode_deletion_vector_files(
     vectors: Mapping[str, DeletionVector], *, target_size: int | None = None
 ) -> Iterator[tuple[bytes, tuple[DeletionVectorMeta, ...]]]:
-    """Encode the vectors of some data files; returns the file and each vector's place in it.
+    """Encode vectors into files, and yield each file with the places of its vectors.
 
     Args:
-        target_size: bytes beyond which a file is full; None: one file takes all.
+        target_size: the bytes beyond which a file is full; None: one file gets all.
     """
     content = bytearray(FILE_HEADER)
     metas: list[DeletionVectorMeta] = []
@@ -176,11 +176,10 @@ def encode_deletion_vector_files(
 def decode_deletion_vectors(
     data: bytes, metas: Sequence[DeletionVectorMeta]
 ) -> dict[str, DeletionVector]:
-    """Some or all vectors of a file, by data file.
+    """Decode some or all vectors of a file, by data file.
 
     Raises:
-        CorruptFileError: another version, or an entry differs from its description; the error has
-            its offset.
+        CorruptFileError: the version is unknown, or an entry differs from its description.
     """
     if data[:1] != FILE_HEADER:
         raise _corrupt(f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}")
@@ -196,7 +195,7 @@ def decode_deletion_vectors(
 
 
 def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
-    """Decode an entry; raises ValueError, or pyroaring's IndexError, if it is invalid."""
+    """Decode an entry; ValueError or pyroaring's IndexError if it is invalid."""
     body_start = meta.offset + _WORD
     magic = data[body_start : body_start + _WORD]
     if magic not in (_MAGIC_32, MAGIC_64):

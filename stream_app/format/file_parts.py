@@ -1,6 +1,6 @@
-"""The port by which a reader leaves out parts of a data file.
+"""The port by which a reader skips parts of a data file.
 
-A part is a row group, or rows that lie in one page of each column that is asked for.
+A part is a row group, or rows that lie in one page of each requested column.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from stream_app.model.schema.data_type import DataType
 
 
 class PartStats(NamedTuple):
-    """What is known of a part without reading it.
+    """The facts about a part that are known without reading it.
 
     Attributes:
-        columns: statistics of `PartChoice.columns`.
+        columns: the statistics of `PartChoice.columns`.
     """
 
     row_count: int
@@ -32,18 +32,18 @@ int64 [k]. A value that is not of the column's type raises a `CorruptFileError`.
 
 
 class PartChoice(Protocol):
-    """Chooses the parts of a file that are read."""
+    """Chooses which parts of a file are read."""
 
     @property
     def columns(self) -> Sequence[tuple[str, DataType]]:
-        """The columns whose statistics it needs, by their names and types in the file."""
+        """The columns whose statistics the choice needs, with names and types in the file."""
         ...
 
     @property
     def judge(self) -> JudgeOfValues | None:
-        """Judges the values of `columns`; None if these do not tell which rows are wanted."""
+        """The function that selects rows by values of `columns`; None if values cannot decide."""
         ...
 
     def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
-        """Whether a row of each part may be wanted; false only if surely none is."""
+        """Return for each part whether a row may be wanted; false only if surely none is."""
         ...

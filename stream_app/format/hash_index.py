@@ -18,16 +18,16 @@ def encode_hashes(hashes: Hashes) -> bytes:
     """Encode hashes as an index file.
 
     Args:
-        hashes: int32 [n], each once, in any order.
+        hashes: int32 [n], distinct, in any order.
     """
     return hashes.astype(">i4").tobytes()
 
 
 def decode_hashes(data: bytes, count: int) -> Hashes:
-    """Decode an index file to hashes, int32 [n] in ascending order.
+    """Decode an index file to hashes in ascending order: int32 [n].
 
     Args:
-        count: n, by the index manifest.
+        count: n according to the index manifest.
 
     Raises:
         CorruptFileError: the file has another length.
@@ -39,6 +39,6 @@ def decode_hashes(data: bytes, count: int) -> Hashes:
             fix="restore the file from a backup, or roll the table back to a tag",
         )
     hashes = np.frombuffer(data, ">i4").astype(np.int32)
-    if (hashes[1:] < hashes[:-1]).any():  # Java writes them in no order
+    if (hashes[1:] < hashes[:-1]).any():  # Java writes them unordered
         hashes.sort()
     return hashes

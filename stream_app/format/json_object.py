@@ -3,8 +3,8 @@
 Numbers are read and written as 64-bit integers: Paimon's identifiers go up to 2^63 - 1, which a
 float cannot hold.
 
-A written object has a digest of itself in a key that other readers ignore. Without it one wrong
-digit of a snapshot would be another epoch. One wrong letter in an optional key would hide the key.
+A written object has a digest in a key that other readers ignore. Without it, a wrong digit in a
+snapshot could name another epoch, and a wrong letter in an optional key would hide the key.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _T = TypeVar("_T")
 
 
 def encode_object(value: Mapping[str, object]) -> bytes:
-    """The object as indented JSON, like Java's; keys whose value is None are left out."""
+    """Encode an object as indented JSON like Java's, without keys whose value is None."""
     present = {key: item for key, item in value.items() if item is not None}
     return orjson.dumps({**present, DIGEST: _digest(present)}, option=orjson.OPT_INDENT_2)
 
 
 def _digest(value: Mapping[str, object]) -> str:
-    """A digest of the content, independent of order and layout."""
+    """Return a digest of the content, independent of order and layout."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class JsonObject:
-    """A decoded JSON object, read key by key. `what` names the kind of file in errors."""
+    """A decoded JSON object that is read key by key. `what` names the kind of file in errors."""
 
     def __init__(self, value: Any, *, what: str) -> None:
         if not isinstance(value, dict):
@@ -46,10 +46,10 @@ class JsonObject:
 
     @classmethod
     def decode(cls, data: bytes, *, what: str) -> JsonObject:
-        """Read a file.
+        """Decode a file.
 
         Raises:
-            CorruptFileError: the bytes are not a JSON object, or not those that were written.
+            CorruptFileError: the bytes are not a JSON object, or differ from those written.
         """
         try:
             value = orjson.loads(data)
@@ -65,38 +65,38 @@ class JsonObject:
         return cls(value, what=what)
 
     def raw(self, key: str) -> Any:
-        """The value as decoded, or None."""
+        """Return the decoded value, or None."""
         return self._value.get(key)
 
     def optional_integer(self, key: str) -> int | None:
-        """A whole number, or None when the key is absent or null."""
+        """Return an integer; None if the key is absent or null."""
         return self._typed(key, int)
 
     def integer(self, key: str, default: int | None = None) -> int:
-        """A whole number; CorruptFileError when it is absent and has no default."""
+        """Return an integer; CorruptFileError if it is absent without a default."""
         return self._present(key, self.optional_integer(key), default)
 
     def optional_text(self, key: str) -> str | None:
-        """A text, or None when the key is absent or null."""
+        """Return a text; None if the key is absent or null."""
         return self._typed(key, str)
 
     def text(self, key: str) -> str:
-        """A text; CorruptFileError when it is absent."""
+        """Return a text; CorruptFileError if it is absent."""
         return self._present(key, self.optional_text(key), None)
 
     def items(self, key: str) -> list[Any]:
-        """A list; CorruptFileError when it is absent."""
+        """Return a list; CorruptFileError if it is absent."""
         return self._present(key, self._typed(key, list), None)
 
     def text_map(self, key: str) -> dict[str, str] | None:
-        """An object whose values are taken as texts, or None when the key is absent."""
+        """Return an object with its values as texts; None if the key is absent."""
         value = self._typed(key, dict)
         if value is None:
             return None
         return {name: _java_text(item) for name, item in value.items()}
 
     def unknown_keys(self, known: Collection[str]) -> tuple[str, ...]:
-        """The keys with a value, other than those that the reader knows."""
+        """Return the unknown keys that have a value."""
         return tuple(
             key
             for key, value in self._value.items()
@@ -121,7 +121,7 @@ class JsonObject:
 
 
 def _java_text(value: object) -> str:
-    # Jackson reads true as the text "true", so other writers' options may lack the quotes.
+    # Jackson accepts true as the text "true", so other writers' options may lack the quotes.
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

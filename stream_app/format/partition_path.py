@@ -1,6 +1,6 @@
 """Names the folder of a partition, ``dt=2024-01-01/hour=3``.
 
-Readers compute the directory from the partition's bytes, so every character counts.
+Readers compute the folder from the partition's bytes, so each character must match.
 
 Source: Paimon `utils/PartitionPathUtils.java`, `utils/InternalRowPartitionComputer.java`,
 `utils/DateTimeUtils.java`.
@@ -41,15 +41,15 @@ _PLAIN_FLOAT_MIN, _PLAIN_FLOAT_MAX = 1e-3, 1e7
 def partition_path(
     values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
 ) -> str:
-    """The directory below the table's; without a slash at the end, empty when unpartitioned.
+    """Return the folder below the table's, without a final slash; empty without partitions.
 
     Args:
-        values: in the convention of `binary_row`.
-        default_name: ``partition.default-name``, which stands for null, empty and blank values.
+        values: values in the convention of `binary_row`.
+        default_name: ``partition.default-name``, the name of null, empty and blank values.
         legacy_name: ``partition.legacy-name``; by default a DATE is named by its day number.
 
     Raises:
-        UnsupportedTableError: Paimon's name for such a column is not the same on every machine.
+        UnsupportedTableError: Paimon's name for such a column differs between machines.
     """
     spec = partition_spec(
         values, partition_type, default_name=default_name, legacy_name=legacy_name
@@ -58,14 +58,14 @@ def partition_path(
 
 
 def spec_path(spec: Mapping[str, str]) -> str:
-    """The folder of a partition whose values are given as texts (`partition_spec`)."""
+    """Return the folder of a partition with the texts of `partition_spec`."""
     return "/".join(partition_component(name, text) for name, text in spec.items())
 
 
 def partition_spec(
     values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
 ) -> dict[str, str]:
-    """The text of each value by its column's name; arguments and errors as `partition_path`."""
+    """Return column → value as text; arguments and errors as `partition_path`."""
     spec = {}
     for value, field in zip(values, partition_type, strict=True):
         text = "" if value is None else _named_text(value, field, legacy_name=legacy_name)
@@ -74,7 +74,7 @@ def partition_spec(
 
 
 def value_texts(values: Sequence[object], partition_type: RowType) -> list[str | None]:
-    """Each value as people write it: a DATE as a date; null stays None.
+    """Return each value as users write it, a DATE as a date; null stays None.
 
     Raises:
         UnsupportedTableError: as `partition_path`.
@@ -86,7 +86,7 @@ def value_texts(values: Sequence[object], partition_type: RowType) -> list[str |
 
 
 def partition_component(name: str, text: str) -> str:
-    """One step of the path: a column's name and the text of its value."""
+    """Return one component of the path from a column's name and its value's text."""
     return f"{_escape(name)}={_escape(text)}"
 
 
@@ -106,12 +106,12 @@ def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:
 
 
 def value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
-    """The text to which Paimon casts a value; a TIMESTAMP_LTZ is in UTC.
+    """Return the text to which Paimon casts a value; a TIMESTAMP_LTZ is in UTC.
 
     Args:
-        value: in the convention of `binary_row`; not None.
-        legacy_name: as Java prints the object: DATE and TIME as numbers. Of bytes it prints an
-            address; here they are hexadecimal digits.
+        value: a value in the convention of `binary_row`, not None.
+        legacy_name: whether to format as Java prints the object, DATE and TIME as numbers. Bytes,
+            for which Java prints an address, become hexadecimal digits.
     """
     root = data_type.root
     if root in BINARY_ROOTS:
@@ -140,7 +140,7 @@ def _temporal_text(value: int, data_type: DataType, *, legacy_name: bool) -> str
     second, fraction = divmod(nanos, _SECOND)
     clock = f"{second // 3600:02}:{second // 60 % 60:02}"
     if legacy_name:
-        # Java's LocalDateTime prints as many groups as are not zero.
+        # Java's LocalDateTime omits trailing groups that are zero.
         if second % 60 or fraction:
             clock += f":{second % 60:02}"
         return f"{_date_text(day)}T{clock}{_fraction_in_threes(fraction)}"
@@ -159,7 +159,7 @@ def _fraction_in_threes(fraction: int) -> str:
 
 
 def _date_text(day: int) -> str:
-    """A date as Java's ISO text: four digits of the year, or a plus and more digits."""
+    """Format a date as Java's ISO text: four digits of the year, or a plus and more digits."""
     year, month, day_of_month = str(np.datetime64(day, "D")).rsplit("-", 2)
     number = int(year)
     sign = "-" if number < 0 else "+" if number > 9999 else ""
@@ -175,9 +175,7 @@ def _time_text(millis: int, precision: int) -> str:
 
 
 def _java_float_text(value: float, *, single: bool) -> str:
-    """A float in Java's layout with the shortest digits: ``1.5``, ``1.0E20``, ``NaN``,
-    ``-Infinity``.
-    """
+    """Format a float as Java does, with the shortest digits: ``1.5``, ``1.0E20``, ``-Infinity``."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

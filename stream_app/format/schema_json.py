@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import (
     parse_data_type,
     vector_type,
 )
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema, unread_blobs
 
 _VERSION = 3
 _WHAT = "schema"
@@ -25,7 +25,7 @@ _WHAT = "schema"
 def encode_schema(schema: TableSchema) -> bytes:
     """Encode a schema file.
 
-    An absent comment or description is left out: Java reads a JSON null as the text "null".
+    An absent comment or description is omitted, because Java reads a JSON null as the text "null".
     """
     return encode_object(
         {
@@ -83,11 +83,12 @@ def decode_schema(data: bytes) -> TableSchema:
     """Decode a schema file; the schema keeps the names of unknown keys.
 
     Raises:
-        CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET or BLOB, or of a type that we do not know.
+        CorruptFileError: the bytes are not JSON, or a key is missing.
+        UnsupportedTableError: a column is a MULTISET, or of an unknown type; or it has BLOBs of
+            `unread_blobs`.
     """
     json = JsonObject.decode(data, what=_WHAT)
-    return TableSchema(
+    schema = TableSchema(
         schema_id=json.integer("id"),
         fields=RowType(
             tuple(_field(JsonObject(item, what=_WHAT)) for item in json.items("fields"))
@@ -100,6 +101,17 @@ def decode_schema(data: bytes) -> TableSchema:
         time_millis=json.integer("timeMillis", 0),
         unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_of_columns(json)),
     )
+    _check_blobs(schema)
+    return schema
+
+
+def _check_blobs(schema: TableSchema) -> None:
+    for column in schema.fields:
+        if where := unread_blobs(schema, column):
+            raise UnsupportedTableError(
+                f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
+                fix="use Paimon's own engines; or make the column BYTES, in a new table",
+            )
 
 
 _KNOWN = frozenset(
@@ -175,7 +187,7 @@ def _names(json: JsonObject, key: str) -> tuple[str, ...]:
 
 
 def _options(json: JsonObject) -> dict[str, str]:
-    """The options, completed with the defaults of older versions of the file."""
+    """Return the options, completed with defaults of older versions of the file."""
     options = json.text_map("options") or {}
     version = json.integer("version", 1)
     if version <= 1:

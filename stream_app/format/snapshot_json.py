@@ -16,7 +16,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
 
 _VERSION = 3
-_NO_WATERMARK = -(1 << 63)  # what old writers stored for "none"
+_NO_WATERMARK = -(1 << 63)  # old writers' value for "none"
 _KEPT = 256
 
 
@@ -26,7 +26,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
-    """The keys of a snapshot file."""
+    """Return the keys of a snapshot file."""
     values = {key: getattr(snapshot, name) for key, (name, _) in _FIELDS.items()}
     return {
         "version": _VERSION,
@@ -36,12 +36,12 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=_KEPT)  # a commit reads a snapshot anew several times, and finds the same bytes
+@lru_cache(maxsize=_KEPT)  # a commit rereads a snapshot several times, with the same bytes
 def decode_snapshot(data: bytes) -> Snapshot:
-    """Decode a snapshot; it keeps the names of unknown keys.
+    """Decode a snapshot, which keeps the names of unknown keys.
 
     Raises:
-        CorruptFileError: no JSON, or a key is missing without which no version can be read.
+        CorruptFileError: the bytes are not JSON, or a required key is missing.
     """
     json = JsonObject.decode(data, what="snapshot")
     values = {name: read(json, key) for key, (name, read) in _FIELDS.items()}
@@ -101,7 +101,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
     """Decode a tag; unknown keys are ignored.
 
     Raises:
-        CorruptFileError: no JSON, or no snapshot.
+        CorruptFileError: the bytes are not JSON, or not a snapshot.
     """
     json = JsonObject.decode(data, what="tag")
     seconds = json.raw("tagTimeRetained")
@@ -120,9 +120,9 @@ def decode_tag(name: str, data: bytes) -> Tag:
 
 
 def encode_tag(tag: Tag) -> bytes:
-    """Encode a tag file; the file of a tag that is kept forever equals its snapshot's file.
+    """Encode a tag file, which for a tag without time to live equals the snapshot's file.
 
-    Paimon before 0.8 cannot read the two keys more, so they stand there only when they are needed.
+    Paimon before 0.8 cannot read the two further keys, so they are written only if needed.
     """
     if tag.time_retained_ms is None or tag.create_time_ms is None:
         return encode_snapshot(tag.snapshot)

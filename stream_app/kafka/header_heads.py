@@ -26,7 +26,7 @@ _WORD = 8
 
 @dataclass(frozen=True, slots=True)
 class HeaderHeads:
-    """Puts the headers of these names before keys and values; None: there are none."""
+    """Puts the named headers of a message before its key and value; None puts nothing."""
 
     headers: SchemaHeaders | None
 

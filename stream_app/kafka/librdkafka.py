@@ -194,7 +194,7 @@ class Library:
         return np.fromiter(stamps, np.int64, len(pointers))
 
     def configured(self, options: Mapping[str, str]) -> int:
-        """A configuration with these options; `new` or `conf_destroy` takes its ownership.
+        """Make a configuration with these options, which `new` or `conf_destroy` then owns.
 
         Raises:
             UsageError: the library does not know an option, or its value.
@@ -256,11 +256,11 @@ class KafkaClient:
 
     @property
     def handle(self) -> int | None:
-        """The client in C, for other functions of the library; None: it is closed."""
+        """The client's C handle, for other functions of the library, or None if it is closed."""
         return self._client
 
     def know(self, topic: str) -> None:
-        """Add the topic to those that the client asks brokers about."""
+        """Add the topic to those whose metadata the client requests from brokers."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
 

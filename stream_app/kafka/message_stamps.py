@@ -35,7 +35,7 @@ class MessageStamps:
 
     Args:
         by_calls: asks librdkafka for the timestamp of each message.
-        word: the number of the word that has it; None: not known.
+        word: the index of the word that has the stamp, or None if unknown.
     """
 
     def __init__(self, by_calls: Timestamps, word: int | None) -> None:

@@ -77,8 +77,8 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     Args:
         begin: also the oldest offsets of new partitions, so that the limit counts their messages.
         newest: the ends of all partitions.
-        limit: the most messages; partitions share it by what each has. None: all that
-            there are.
+        limit: the maximum number of messages, which partitions share in proportion to what they
+            have; None means no limit.
     """
     sizes = {
         (topic, partition): max(0, end - _begin(begin, topic, partition))

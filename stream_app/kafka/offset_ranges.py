@@ -129,7 +129,7 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
     """Assign ranges to tasks: the longest first, each to the task with the fewest messages.
 
     Args:
-        tasks: at most; none gets nothing.
+        tasks: the maximum number of tasks; no task gets an empty share.
     """
     shares: list[list[OffsetRange]] = [[] for _ in range(min(tasks, len(ranges)))]
     loads = [0] * len(shares)
@@ -144,7 +144,7 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
     """Describes the offsets that a topic has dropped before they were read.
 
     Args:
-        position: up to where was read.
+        position: the offsets up to which the job has read.
         begins: (topic, partition) → the offset of the oldest record.
     """
     return [
@@ -156,17 +156,16 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOffsets:
-    """The offsets that a job's epochs have started with, and those that its tables have."""
+    """The end offsets of a job's newest begun epoch and of its committed epochs."""
 
     begun: Offsets
     committed: Offsets
 
     def behind(self, newest: Offsets) -> dict[tuple[str, str], int]:
-        """Messages of each partition that the tables do not have yet.
+        """Return the number of messages of each partition that the tables do not have yet.
 
         Args:
-            newest: the offsets behind the newest messages, as far as they are known. Epochs may
-                have begun since.
+            newest: the topics' known end offsets. Epochs may have begun since.
         """
         return {
             **messages_behind(self.committed, self.begun),

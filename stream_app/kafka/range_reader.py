@@ -59,7 +59,7 @@ class ReaderSettings:
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
         clusters: names of further clusters, with theirs.
-        headers: those that name a message's schema; None: the reader asks for none.
+        headers: the headers that name a message's schema, or None to read no headers.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
         ahead: ranges that are fetched at once, such as the current one and the next. More cost
             memory, and make many short ranges quicker.
@@ -86,7 +86,7 @@ class _Progress:
 
     Attributes:
         at: the next offset.
-        since: when the reader reached it, in steady seconds.
+        since: when the reader reached this offset, in steady seconds.
         at_end: whether the newest fetch found the partition's end there.
         has_asked: whether the reader has asked the broker for the end since.
     """
@@ -193,7 +193,7 @@ class RangeReader:
                 self._check_patience(progress)
 
     def _taken(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
-        """Take the range's messages among these, and release all of them."""
+        """Return those of these messages that belong to the range, and release all of them."""
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
@@ -214,7 +214,7 @@ class RangeReader:
             self._client.release(addresses)
 
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
-        """Handle what is not a message of the range: its end, later messages, and errors."""
+        """Handle everything else that arrives: the range's end, later messages, and errors."""
         now, whole = self._clock.steady_seconds(), progress.whole
         behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end

@@ -35,11 +35,11 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
 
     Args:
         url: the address, which decides the interface.
-        id_kind: what Apicurio's numbers count.
+        id_kind: the kind of id that Apicurio's numbers are.
 
     Raises:
-        RegistryRefusalError: there is none, or none that can be used.
-        ValueError: the answer is none of the interface.
+        RegistryRefusalError: the registry has no such schema, or no usable one.
+        ValueError: the response does not follow the interface.
     """
     if apicurio := _APICURIO.search(url):
         return _of_apicurio(get, number, apicurio[1], id_kind)
@@ -50,8 +50,8 @@ def number_of_guid(get: Get, guid: UUID) -> int:
     """The number of a schema with a GUID, which Confluent's interface alone has.
 
     Raises:
-        RegistryRefusalError: there is none in the registry's default context.
-        ValueError: the answer is none of the interface.
+        RegistryRefusalError: the registry's default context has no such schema.
+        ValueError: the response does not follow the interface.
     """
     what = f"names schema {guid}, which"
     answer = json.loads(get(f"/schemas/guids/{guid}/ids", what))
@@ -103,7 +103,7 @@ def _refer(
     references: dict[str, str],
     read: Callable[[Mapping[str, Any], str], tuple[str, Any]],
 ) -> None:
-    """Collect the schemas to which one refers; those that others need come first.
+    """Collect the schemas to which a schema refers, each after those that it needs itself.
 
     Args:
         read: gives a reference's text, and the references of that.

@@ -76,9 +76,9 @@ class SchemaRegistry:
 
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
-        user_info: ``USER:PASSWORD``; empty: no login.
+        user_info: the login as ``USER:PASSWORD``; empty without one.
         section: the section of the options that name the registry, for errors.
-        id_kind: what Apicurio's numbers count.
+        id_kind: the kind of id that Apicurio's numbers are.
         refused_s: seconds for which a number stays refused. Then it is asked for again, since a
             server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
@@ -114,7 +114,7 @@ class SchemaRegistry:
     def _remembered(
         self, asked: _SchemaName, kind: type[_SchemaFactT], ask: Callable[[str, Get], _SchemaFactT]
     ) -> _SchemaFactT:
-        """The answer for a number or a GUID, which a server is asked for once."""
+        """Return the response for a number or a GUID, for which a server is asked only once."""
         key = (self, asked)
         with _lock:
             known, refused = _known.get(key), _refused.get(key)

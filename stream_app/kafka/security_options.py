@@ -29,7 +29,7 @@ class LoginModule:
     """A module and its options.
 
     Attributes:
-        name: of the class, without its package, e.g. ``PlainLoginModule``.
+        name: the class's name without its package, such as ``PlainLoginModule``.
     """
 
     name: str

@@ -35,7 +35,7 @@ class ClusterClients:
     """Has the methods of `KafkaClient` that read, and a client for each cluster that is read.
 
     Attributes:
-        settings: those of each cluster; the first one's name is empty.
+        settings: the settings of each cluster, of which the first has an empty name.
     """
 
     settings: Mapping[str, ClientSettings] = field(repr=False)
@@ -112,7 +112,7 @@ class JoinedOffsets:
     """Has the methods of `ClusterOffsets`; it waits while one of the clusters cannot answer.
 
     Attributes:
-        clusters: those of the job by their names; the first one's is empty.
+        clusters: the job's clusters by name, of which the first has an empty name.
     """
 
     clusters: Mapping[str, ClusterOffsets]

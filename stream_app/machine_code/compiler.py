@@ -118,6 +118,8 @@ word_at: Callable[[int], np.uint64] = _load(types.uint64, 64)
 """Eight bytes from an address on, as a little-endian number."""
 number_at: Callable[[int], int] = _load(types.int64, 64)
 """The int64 at an address."""
+length_at: Callable[[int], int] = _load(types.int64, 32)
+"""The four bytes at an address, as a little-endian number."""
 put_number: Callable[[int, int, int], None] = _store(64)
 """Set an element of a table of int64: the table's address, the index, the value."""
 put_length: Callable[[int, int, int], None] = _store(32)

@@ -112,7 +112,7 @@ def character_at(place: int) -> tuple[int, int]:
     """The code point of an escaped character, or `DECLINED`, and the place behind it.
 
     Args:
-        place: of its backslash.
+        place: the position of the character's backslash.
     """
     letter = byte_at(place + 1)
     if letter != ESCAPED_CODE:
@@ -165,7 +165,7 @@ def blank_end(place: int, limit: int) -> int:
 
 @compiled
 def _unescaped(letter: int) -> int:
-    """The byte that a letter after a backslash stands for; 0 if it stands for no single byte."""
+    """Return the byte for which a letter after a backslash stands; 0 if it is no single byte."""
     if letter in (QUOTE, BACKSLASH, SLASH):
         return letter
     if letter == ESCAPED_LINE_FEED:

@@ -1,6 +1,6 @@
 """The ports by which the LSM tree writes and reads its files.
 
-Implemented by `filestore`, which knows paths and formats; the tree knows neither.
+`filestore` implements them and knows paths and formats, of which the tree knows neither.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """The files that a flush or a rewrite made: data files, and changelog files.
+    """The data files and changelog files that a flush or a rewrite has written.
 
     Attributes:
-        refused: rows that could not be written, and why; see `fill_unchanged`.
+        refused: rows that could not be written, with the reason; see `fill_unchanged`.
     """
 
     data: tuple[DataFileMeta, ...]
@@ -30,14 +30,14 @@ class WrittenFiles:
 
 
 class KeyValueFileWriter(Protocol):
-    """Writes sorted key-value batches; begins a new file at the target size."""
+    """Writes sorted key-value batches, and begins a new file at the target size."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows, in key order over all calls."""
         ...
 
     def close(self) -> tuple[DataFileMeta, ...]:
-        """Finish; return the metadata of every written file, none when there were no rows."""
+        """Finish, and return the metadata of all written files; empty without rows."""
         ...
 
     def abort(self) -> None:
@@ -46,15 +46,15 @@ class KeyValueFileWriter(Protocol):
 
 
 class OldRows(Protocol):
-    """Finds rows that the table has in a bucket."""
+    """Looks up rows that the table has in a bucket."""
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
-        """The rows of some keys; see `lookup.key_lookup.KeyLookup.rows`.
+        """Return the rows of keys; see `lookup.key_lookup.KeyLookup.rows`.
 
         Args:
-            columns: those that the rows must have, beside the key.
+            columns: the columns that the rows must have besides the key.
             newer: files of the bucket that no snapshot names yet.
         """
         ...
@@ -64,10 +64,10 @@ class KeyValueFileReader(Protocol):
     """Reads the files of one bucket."""
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a data file in key order, in the layout's schema.
+        """Yield the rows of a data file in key order, in the layout's schema.
 
         Raises:
-            CorruptFileError: the file is missing, unreadable, or not what its metadata says.
+            CorruptFileError: the file is missing, unreadable, or contradicts its metadata.
         """
         ...
 
@@ -76,12 +76,13 @@ class RowPlaceReader(Protocol):
     """Reads the rows of one bucket with their places."""
 
     def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """The rows of a data file that no deletion vector marks, and their places in the file.
+        """Yield the live rows of a data file, and their places in the file.
 
         Rows whose keys are not looked up may be missing.
 
         Returns:
-            Batches of n rows in key order, in the layout's schema, and int64 [n], counted from 0.
+            Batches of n rows in key order, in the layout's schema, and their places from 0 on,
+            int64 [n].
 
         Raises:
             CorruptFileError: as `KeyValueFileReader.read`.
@@ -93,14 +94,14 @@ class KeyValueFileAccess(KeyValueFileReader, Protocol):
     """The files of one bucket."""
 
     def data_writer(self, *, level: int, source: FileSource) -> KeyValueFileWriter:
-        """A writer of data files of one level; keys must be unique and ascending."""
+        """Return a writer of data files of one level, for unique and ascending keys."""
         ...
 
     def changelog_writer(self, *, level: int = 0) -> KeyValueFileWriter:
-        """A writer of changelog files; keys may repeat, in order of sequence.
+        """Return a writer of changelog files, in which keys may repeat in order of sequence.
 
         Args:
-            level: the level of the data files beside them, for the metadata. No reader needs it.
+            level: the level of the accompanying data files, for the metadata; no reader needs it.
         """
         ...
 

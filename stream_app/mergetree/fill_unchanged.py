@@ -1,4 +1,4 @@
-"""Fills in older values where a change omits them (`model.schema.unchanged_values`).
+"""Fills in older values that a change omits (`model.schema.unchanged_values`).
 
 The writer calls it with all rows of each key, before it merges them. The older value comes from the
 key's previous row, which is among these rows or in the table. Only keys with omitted values are
@@ -35,12 +35,12 @@ FindsRows = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
 
 @dataclass(frozen=True, slots=True)
 class RestoredRows:
-    """Rows of whole keys.
+    """The completed rows of whole keys.
 
     Attributes:
-        window: whole rows, in the layout of the table.
+        window: the complete rows, in the layout of the table.
         refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value;
-            None: no row left a value out.
+            None if no row omits a value.
     """
 
     window: MergeWindow
@@ -48,13 +48,13 @@ class RestoredRows:
 
 
 def widened_layout(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
-    """The layout with the further columns that rows have."""
+    """Return the layout with the further columns that rows have."""
     further = [field for field in rows if field.name in (UNCHANGED, MESSAGE)]
     return replace(layout, schema=pa.schema([*layout.schema, *further]))
 
 
 def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of `schema` that it lacks at its end, all null."""
+    """Append the missing columns of `schema` to a batch, with nulls."""
     added = [pa.nulls(batch.num_rows, kind) for kind in schema.types[batch.num_columns :]]
     return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
 
@@ -68,13 +68,13 @@ def leaves_out(batch: pa.RecordBatch) -> bool:
 def restored_windows(
     window: MergeWindow, layout: KeyValueLayout, find: FindsRows
 ) -> Iterator[RestoredRows]:
-    """The window's rows with their older values, in windows of bounded size.
+    """Yield the window's rows with their older values, in windows of bounded size.
 
-    A value that is left out is a large one, as a rule: its row takes far more memory with it. So
-    the window is cut into parts of whole keys, each as large as the rows before it suggest.
+    An omitted value is usually large, so its completed row takes far more memory. So the window is
+    split into parts of whole keys, sized by the rows before.
 
     Args:
-        window: in the layout that `widened_layout` has made of `layout`.
+        window: a window in the result of `widened_layout` for `layout`.
     """
     rows, last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
     if not leaves_out(rows):
@@ -94,7 +94,7 @@ def restored_windows(
 
 
 def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:
-    """The window's rows with their older values.
+    """Return the window's rows with their older values.
 
     Four rows of two keys; v of row 1 comes from row 0, v of row 3 from the table::
 
@@ -134,11 +134,11 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
 
 
 def _left_out(texts: pa.Array) -> dict[str, Mask]:
-    """The mask of omitted values of each column: bool [n]."""
+    """Return the mask of omitted values of each column: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     left_out: dict[str, Mask] = {}
-    for code, text in enumerate(encoded.dictionary.to_pylist()):  # few sets of columns
+    for code, text in enumerate(encoded.dictionary.to_pylist()):  # there are few sets of columns
         for name in text.split(SEPARATOR):
             left_out[name] = left_out.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return left_out
@@ -146,14 +146,14 @@ def _left_out(texts: pa.Array) -> dict[str, Mask]:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The rows that omit one column, and the rows before them.
+    """The rows that omit one column, and their source rows.
 
     Attributes:
-        lacking: int64 [k]; rows that leave it out.
-        starts: int64 [k]; where the keys of those begin.
-        sources: int64 [k]; the newest row of the key before that has the value, or deletes it; -1:
-            the window has none.
-        are_deleted: bool [k]; whether that one is a delete.
+        lacking: int64 [k]; the rows that omit the column.
+        starts: int64 [k]; where the keys of these rows begin.
+        sources: int64 [k]; the key's newest earlier row that has the value or is a delete; -1
+            without one.
+        are_deleted: bool [k]; whether the source row is a delete.
     """
 
     lacking: Indices
@@ -163,7 +163,7 @@ class _Before:
 
     @staticmethod
     def in_rows(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
-        """Find them in rows in order of key and age."""
+        """Find these rows among rows in order of key and age."""
         count = rows.num_rows
         places = np.arange(count)
         is_first = np.ones(count, np.bool_)
@@ -181,7 +181,7 @@ class _Before:
 
     @property
     def asked_keys(self) -> Indices:
-        """The beginnings of the keys that must be looked up in the table."""
+        """Return the beginnings of the keys that must be looked up in the table."""
         return np.unique(self.starts[self.sources < 0])
 
     def values(
@@ -191,10 +191,10 @@ class _Before:
         looked_up: tuple[pa.RecordBatch | None, Indices],
         reasons: dict[int, str],
     ) -> pa.Array:
-        """The column with its older values; notes reasons for rows without one.
+        """Return the column with older values, and add reasons for rows without one.
 
         Args:
-            looked_up: the table's rows, and for each place where a key begins its row there, or -1.
+            looked_up: the table's rows, and for each beginning of a key its row there, or -1.
         """
         old, old_at = looked_up
         places = np.arange(len(column))
@@ -207,10 +207,10 @@ class _Before:
         if old is not None and name in old.schema.names:
             both = pa.concat_arrays([column, old.column(name)])
         values = both.take(pa.array(places))
-        # An omitted value is never null at the source: the table does not know it.
+        # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
         for mask, why in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
-            for row in self.lacking[mask].tolist():  # few: such records are bad
+            for row in self.lacking[mask].tolist():  # few rows, because such records are bad
                 reasons.setdefault(row, _reason(name, why))
         return values
 

@@ -3,13 +3,13 @@
 The writer calls it with all changes of each source key, before it merges them. The changes and the
 table's versions of these keys make a timeline for each key:
 
-1. A version of the table is a value at its start, and the end of that value at its end.
-2. A change is a value, or a delete, at its start. Of several changes at one time the last one
+1. A version of the table gives a value at its start, and ends that value at its end.
+2. A change gives a value, or a delete, at its start. Of several changes at one time the last
    counts.
-3. A value equal to the one before it continues its version. Any other one, and a delete, ends it.
+3. A value equal to the previous one continues its version. Another value or a delete ends it.
 
-Only versions that differ from the table are written. So a late change is put between versions, and
-a repeated change has no effect.
+Only versions that differ from the table are written. So a late change is inserted between versions,
+and a repeated change has no effect.
 
 Source: the rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """
@@ -56,11 +56,12 @@ _OF_TABLE, _END_OF_TABLE = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class HistoryRule:
-    """The rule of one bucket's versions.
+    """The rule for one bucket's versions.
 
     Attributes:
-        layout: that of the table's rows; the start of a version is the last column of its key.
-        with_before: whether rows that change come with the row before, as -U or -D.
+        layout: the layout of the table's rows, in which the start of a version is the last key
+            column.
+        with_before: whether a changed row comes with its earlier row, as -U or -D.
     """
 
     columns: HistoryColumns
@@ -69,12 +70,12 @@ class HistoryRule:
 
     @property
     def of_source(self) -> KeyValueLayout:
-        """The layout by the key of the source, whose versions are one timeline."""
+        """The layout by the source's key, whose versions form one timeline."""
         return replace(self.layout, key_names=self.layout.key_names[:-1])
 
     @property
     def tracked(self) -> list[str]:
-        """The columns whose change makes a version."""
+        """The columns whose change begins a version."""
         others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked}
         return [name for name in self.layout.schema.names if name not in others]
 
@@ -82,11 +83,11 @@ class HistoryRule:
 def history_windows(
     drained: Iterator[MergeWindow], rule: HistoryRule, find: FindsRows
 ) -> Iterator[RestoredRows]:
-    """The rows that changes add to the table, or change in it, in windows of bounded size.
+    """Yield the rows that changes add to the table or change in it, in bounded windows.
 
     Args:
-        drained: changes in order of key and age, in the layout of the rule or a widened one.
-        find: returns all versions of keys of the source, by key and start.
+        drained: changes in order of key and age, in the rule's layout or a widened one.
+        find: returns all versions of the given source keys, by key and start.
     """
     batches = (rows_at(window.batch, window.order) for window in drained)
     names = rule.of_source.key_names
@@ -101,7 +102,7 @@ def history_windows(
 
 
 def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows) -> RestoredRows:
-    """The rows that the changes of whole keys add to the table, or change in it.
+    """Return the rows that the changes of whole keys add to the table or change in it.
 
     A customer moves; the table has one version of the key 5::
 
@@ -110,7 +111,7 @@ def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows
         rows       key 5, valid from 10 to 20, city = Bern, and key 5, valid from 20 to null, Basel
 
     Args:
-        changes: in order of key and age.
+        changes: changes in order of key and age.
         find: see `history_windows`.
     """
     layout = rule.layout
@@ -137,7 +138,7 @@ def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows
 
 
 def _versions_near(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows) -> pa.RecordBatch:
-    """The table's versions that changes may touch: the last before the first change, and later."""
+    """Return the versions that changes may affect: the last before the first change, and later."""
     names, start = list(rule.of_source.key_names), rule.columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.of_source))
     firsts = np.concatenate(([0], ends[:-1] + 1))
@@ -153,7 +154,7 @@ def _versions_near(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows) 
 
 
 def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
-    """The ends of versions, as deletes at that moment."""
+    """Return the ends of versions, as deletes at that time."""
     columns = rule.columns
     closed = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), closed.num_rows)
@@ -162,10 +163,10 @@ def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
 
 
 def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
-    """The versions of each key: numbered as their newest row, in order.
+    """Return the versions of each key in order, with the sequence numbers of their newest rows.
 
     Args:
-        rows: values and deletes, in order of key, start and age.
+        rows: values and deletes in order of key, start and age.
     """
     columns = rule.columns
     states = rows_at(rows, np.flatnonzero(last_of_key(rows, None, rule.layout)))
@@ -203,5 +204,5 @@ def _integers(column: pa.Array) -> Indices:
 
 
 def _no_rows(keys: pa.RecordBatch, _names: object) -> RowsOfKeys:
-    """No row: the timeline has all rows that the table has."""
+    """Return no row, because the timeline already has the table's rows."""
     return RowsOfKeys(np.empty(0, np.int64), keys.slice(0, 0))

@@ -1,4 +1,4 @@
-"""Cuts a bucket's files into sections of overlapping key ranges, and each section into sorted runs.
+"""Divides a bucket's files into sections of overlapping key ranges, and these into sorted runs.
 
 Compactions use it to rewrite only overlapping files. Scans use it because a section is the smallest
 unit that can be merged alone. It reads only metadata.
@@ -26,9 +26,9 @@ _KeyedFile = tuple[Any, Any, DataFileMeta]
 
 
 def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> tuple[Section, ...]:
-    """Cut files into sections in key order, and each section into a minimum of sorted runs.
+    """Divide files into sections in key order, and each section into a minimum of sorted runs.
 
-    Four files with their least and greatest keys::
+    Four files with their minimum and maximum keys::
 
         files       a [1, 4]   b [2, 3]   c [5, 9]   d [4, 5]
         sorted      a [1, 4]   b [2, 3]   d [4, 5]   c [5, 9]
@@ -53,8 +53,8 @@ def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> 
 
 
 def _fewest_runs(files: list[_KeyedFile]) -> Section:
-    # Greedy interval partitioning: files come by min key, and each goes behind the run that ends
-    # first, if it fits there. If it does not, it fits nowhere and opens a run.
+    # Greedy interval partitioning: in order of min key, each file follows the run that ends first,
+    # if it fits there. Otherwise it fits nowhere, and opens a run.
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
     for least, greatest, file in files:
@@ -69,11 +69,11 @@ def _fewest_runs(files: list[_KeyedFile]) -> Section:
 
 
 def runs_by_age(section: Section) -> Section:
-    """The runs of a section, the oldest first: of two rows with one sequence number the last wins.
+    """Return a section's runs, the oldest first: of rows with equal sequence numbers the last wins.
 
-    Only writers side by side give one number twice. Then the row of the lower level is the newer
-    one, and on level 0 that of the newer file: a compaction keeps this order. So runs that hold
-    files of several levels are taken apart::
+    Only concurrent writers assign a number twice. Then the row of the lower level is newer, and on
+    level 0 that of the newer file. A compaction keeps this order. So runs with files of several
+    levels are split::
 
         one writer     a | b                     by their greatest sequence numbers
         two writers    c L0, d L5 | e L4         d | e | c

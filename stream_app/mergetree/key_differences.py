@@ -1,4 +1,4 @@
-"""Compares two sorted sequences of key-value rows, and finds the keys whose rows differ.
+"""Compares two sorted sequences of key-value rows, and returns the keys whose rows differ.
 
 The two sides are two versions of a bucket (`table.read.diff_read`), or the rows before and after
 a compaction (`mergetree.changelog`). Keys and values are compared as whole columns.
@@ -31,10 +31,10 @@ class Differences:
 
     Attributes:
         batch: the rows of both sides, one or two for each key, with the column `_SIDE`.
-        order: the positions of the batch's rows, sorted by key.
+        order: the batch's row numbers, sorted by key.
         added: the rows whose key only the second side has.
         gone: the rows whose key only the first side has.
-        older, newer: the first side's and the second side's row of each key that both sides have.
+        older, newer: the first and the second side's row of each key that both have.
     """
 
     batch: pa.RecordBatch
@@ -54,7 +54,7 @@ class Differences:
 
         Args:
             ignored: columns that are not compared.
-            as_numbers: NaN differs from NaN, and -0.0 equals 0.0, as in Paimon's changelogs.
+            as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's changelogs.
         """
         same = np.ones(len(self.older), np.bool_)
         for name in self.batch.schema.names:
@@ -75,7 +75,7 @@ class Differences:
         return same
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """The added and changed rows in key order, and the removed rows as -D."""
+        """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
         gone = self.gone if keep_deletes else self.gone[:0]
         chosen = np.concatenate((self.added, self.changed, gone))
         kinds = self._kinds()[chosen]
@@ -83,10 +83,10 @@ class Differences:
         return self._taken(chosen, kinds)
 
     def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
-        """The changes that lead from the first side to the second, in key order: +I, -D, -U and +U.
+        """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
 
         Args:
-            updates: mask of the keys on both sides whose update is included; None: all.
+            updates: the mask of the keys on both sides whose update is included; None: all.
         """
         older, newer = (
             (self.older, self.newer)
@@ -100,7 +100,7 @@ class Differences:
         sizes = [len(self.added), len(self.gone), len(older), len(newer)]
         of_each = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
         kinds = np.repeat(np.array([int(kind) for kind in of_each], np.int8), sizes)
-        # The two rows of a key are neighbours, the older one in either place.
+        # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
         places = np.concatenate((self.added, self.gone, first, first))
         return self._taken(chosen, kinds, by=places)
@@ -127,7 +127,7 @@ class Differences:
 def differences(
     layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
 ) -> Iterator[Differences]:
-    """Compare two sides, each in key order with one row for each key; yields parts in key order."""
+    """Compare two sides, each with one row per key in key order, and yield parts in key order."""
     layout = _sided(layout)
     sides = [_marked_all(before, _BEFORE), _marked_all(after, _AFTER)]
     for window in merge_windows(sides, layout):
@@ -192,7 +192,7 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
 
 
 def _exact(column: pa.Array) -> pa.Array:
-    """Floating-point values as their bits, by which NaN equals NaN and -0.0 differs from 0.0."""
+    """Return floating-point values as bits, so that NaN equals NaN and -0.0 differs from 0.0."""
     if pa.types.is_floating(column.type):
         return column.view(_BITS[column.type.byte_width])
     return column

@@ -1,9 +1,9 @@
 """Orders columns of key-value rows by key and age.
 
-A key-value batch holds `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's
-columns; the key is among these and is not repeated. A reader may omit the first two. Without
-sequence numbers, rows of one key lie in order of age. Without kinds, no row is a delete. Used by
-the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
+A key-value batch has `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's columns,
+including the key. A reader may omit the first two. Without sequence numbers, rows of one key are in
+order of age. Without kinds, no row is a delete. The write buffer, the merge, compactions and
+readers use it. All functions work on whole columns.
 
 Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 """
@@ -36,12 +36,12 @@ class KeyValueLayout:
 
     Attributes:
         schema: the schema of a key-value batch.
-        key_names: columns of the trimmed primary key, in key order.
-        sequence_fields: columns that decide before the sequence number; nulls are oldest.
-        sequence_descending: the smallest value of the sequence fields is the newest.
-        constant_names: columns with one value in all rows of a bucket: those of the partition.
+        key_names: the columns of the trimmed primary key, in key order.
+        sequence_fields: the columns that decide before the sequence number; nulls are oldest.
+        sequence_descending: whether the smallest value of the sequence fields is the newest.
+        constant_names: the partition columns, which have one value in all rows of a bucket.
 
-    A key may be null where its field in `schema` says so; a null precedes every value.
+        A key column may be null if its field in `schema` is nullable; nulls precede all values.
     """
 
     schema: pa.Schema
@@ -51,7 +51,7 @@ class KeyValueLayout:
     constant_names: frozenset[str] = frozenset()
 
     def rows_at(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
-        """`rows_at` of rows of one bucket, in which constant columns need no order.
+        """Do `rows_at` for rows of one bucket, whose constant columns need not be reordered.
 
         Args:
             indices: int64 [m], m at most the number of rows.
@@ -67,7 +67,7 @@ class KeyValueLayout:
 
 
 def integer_view(column: pa.Array) -> pa.Array:
-    """The integers behind temporal columns; other columns stay as they are.
+    """Return the integers of temporal columns; other columns stay unchanged.
 
     Args:
         column: [n]; the result shares its memory.
@@ -81,9 +81,9 @@ def integer_view(column: pa.Array) -> pa.Array:
 
 
 def ordered_floats(column: pa.Array) -> pa.Array:
-    """Floating-point columns as integers with the same order; other columns stay as they are.
+    """Convert floating-point columns to integers with the same order; others stay unchanged.
 
-    -0.0 is less than 0.0, and NaN greater than all; a sort of Arrow's has NaN at the end in both
+    -0.0 is less than 0.0, and NaN greater than all. Arrow's sort has NaN at the end in both
     directions. Source: Java's `Double.compare`, Paimon 2.0 `codegen/GenerateUtils.scala`.
 
     Args:
@@ -100,7 +100,7 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
-    """The key columns as integers [n], most significant first; None when one is not an integer."""
+    """Return the key columns as integers [n], most significant first; None if one is no integer."""
     columns = [integer_view(batch.column(name)) for name in layout.key_names]
     if not all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
         return None
@@ -108,7 +108,7 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
 
 
 def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, Mask]:
-    """The order of a batch by (key, sequence fields, sequence number), and the ends of its keys.
+    """Return a batch's order by (key, sequence fields, sequence number), and the ends of its keys.
 
     Four rows of two keys::
 
@@ -141,7 +141,7 @@ def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, M
 
 
 def _sequence_numbers(batch: pa.RecordBatch) -> Indices | None:
-    """Sequence numbers; None when rows of one key lie by age, which the stable sorts keep."""
+    """Return sequence numbers; None if rows of a key are by age, which stable sorts keep."""
     if batch.schema.get_field_index(SEQUENCE_NUMBER) < 0:
         return None
     sequence: Indices = batch.column(SEQUENCE_NUMBER).to_numpy()
@@ -152,7 +152,7 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
     newest_last = "descending" if layout.sequence_descending else "ascending"
     columns = _key_columns(batch, layout)
     for name in layout.sequence_fields:
-        # A null is older than every value, in both directions.
+        # Nulls are older than all values, in both directions.
         columns.append((batch.column(name).is_valid(), "ascending"))
         columns.append((ordered_floats(batch.column(name)), newest_last))
     columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
@@ -160,7 +160,7 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
 
 
 def _key_columns(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[tuple[pa.Array, str]]:
-    """The columns that order the keys; a null precedes every value (``primary-key.nullable``)."""
+    """Return the columns that order the keys; nulls come first (``primary-key.nullable``)."""
     columns = []
     for name in layout.key_names:
         column = batch.column(name)
@@ -178,7 +178,7 @@ def _sorted_by(columns: list[tuple[pa.Array, str]]) -> Indices:
 
 
 def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
-    """A stable sort of the keys, and which neighbours have the same key.
+    """Sort keys stably, and mark which neighbours have the same key.
 
     Key and row number are packed into one integer, the key in the high bits::
 
@@ -226,7 +226,7 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
 
 
 def _sort_within_keys(order: Indices, sequence: Indices, same: Mask) -> None:
-    """Bring the rows of each key into order of `sequence`; `order` is changed in place.
+    """Sort the rows of each key by `sequence`, changing `order` in place.
 
     Four rows in order of their keys 5, 5, 7, 7::
 
@@ -257,10 +257,10 @@ def _indices(order: pa.Array) -> Indices:
 
 
 def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
-    """The mask of rows, in key order, that are the last (newest) of their key.
+    """Return the mask of rows, in key order, that are the last (newest) of their key.
 
     Args:
-        order: int64 [m], sorts the batch; may leave rows out. None: the batch lies in order.
+        order: int64 [m], sorts the batch and may omit rows. None: the batch is in order.
 
     Returns:
         bool [m], in that order.
@@ -271,7 +271,7 @@ def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLa
 
 
 def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
-    """The mask of rows, in order and without the last, whose key the next row has."""
+    """Return the mask of rows, in order and without the last, whose key equals the next row's."""
     count = batch.num_rows if order is None else len(order)
     same = np.ones(max(count - 1, 0), dtype=np.bool_)
     for name in layout.key_names:
@@ -287,7 +287,7 @@ def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValue
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Whether the values of two flat columns [n] are equal, nulls too: bool [n]."""
+    """Return whether values of two flat columns [n] are equal, including nulls: bool [n]."""
     equal = pc.equal(left, right)
     if equal.null_count:
         both = pc.and_(left.is_null(), right.is_null())
@@ -297,7 +297,7 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def _lesser_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Whether the values of a flat column [n] precede those of another, nulls first: bool [n]."""
+    """Return whether values of a flat column [n] precede another's, nulls first: bool [n]."""
     less = pc.less(left, right)
     if less.null_count:
         less = pc.coalesce(less, pc.and_(left.is_null(), right.is_valid()))
@@ -306,8 +306,9 @@ def _lesser_values(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Mask:
-    """The mask of rows, without the first, whose key is not above the one before; `or_same` allows
-    repeats.
+    """Return the mask of rows, from the second on, that break the key order.
+
+    `or_same` allows a key that equals the previous one.
 
     Four rows::
 
@@ -332,7 +333,7 @@ def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: 
 def slices_of_whole_keys(
     batches: Iterable[pa.RecordBatch], key_names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, in key order, in batches of which no two have a key in common.
+    """Yield the rows, which are in key order, in batches without common keys.
 
     Batches with the keys ``[5, 6] [6, 7]`` become ``[5] [6, 6] [7]``. A key is held back until a
     greater one comes.
@@ -352,18 +353,18 @@ def slices_of_whole_keys(
 
 
 def rows_at(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
-    """The rows at `indices`, int64 [m]; all of them, uncopied, when it is None."""
+    """Return the rows at `indices`, int64 [m]; None returns the batch itself."""
     return batch if indices is None else batch.take(pa.array(indices))
 
 
 def is_retract(batch: pa.RecordBatch) -> Mask:
-    """The mask of rows of kind -U or -D: bool [n]."""
+    """Return the mask of rows of kind -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
     return are_retracts(batch.column(VALUE_KIND).to_numpy())
 
 
 def are_retracts(kinds: npt.NDArray[np.int8]) -> Mask:
-    """The mask of the numbers of -U and -D, which are odd: bool [n]."""
+    """Return the mask of the kinds -U and -D, whose numbers are odd: bool [n]."""
     retract: Mask = (kinds & 1) != 0
     return retract

@@ -1,4 +1,4 @@
-"""The files of one bucket by level: level 0 by age, one sorted run for each level above.
+"""Keeps one bucket's files by level: level 0 by age, and one sorted run for each level above.
 
 `compact_manager` owns it on the driver. It uses only metadata: no rows, no files, no clock.
 
@@ -22,13 +22,13 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
-    """Order of level 0: the file with the largest sequence number comes first."""
+    """Return the sort key of level 0: the file with the largest sequence number comes first."""
     created = file.creation_time_ms or 0
     return (-file.max_sequence_number, file.min_sequence_number, created, file.file_name)
 
 
 def newest_parts(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """Each file of level 0 and each level above, the newest first."""
+    """Return each file of level 0 and each level above, the newest first."""
     by_level: dict[int, list[DataFileMeta]] = {}
     for file in files:
         by_level.setdefault(file.level, []).append(file)
@@ -39,9 +39,9 @@ def newest_parts(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]
 class Levels:
     """The LSM tree of one bucket as metadata.
 
-    Level 0 may overlap: each of its files is a sorted run of its own. Each higher level is one
-    sorted run, which is packed: the driver has the levels of all buckets that a job touches.
-    `num_levels` grows when restored files live higher than the options say.
+    Level 0 may overlap, so each of its files is a sorted run. Each higher level is one sorted run,
+    which is packed, because the driver has the levels of all buckets to which a job writes.
+    `num_levels` grows if restored files are on higher levels than the options define.
     """
 
     def __init__(self, files: Iterable[DataFileMeta], *, num_levels: int, key_of: KeyOrder) -> None:
@@ -54,7 +54,7 @@ class Levels:
 
     @property
     def num_levels(self) -> int:
-        """Number of levels, level 0 included."""
+        """The number of levels, including level 0."""
         return len(self._upper) + 1
 
     @property
@@ -64,32 +64,32 @@ class Levels:
 
     @property
     def level0_file_count(self) -> int:
-        """Files of level 0."""
+        """The number of level-0 files."""
         return len(self._level0)
 
     def number_of_sorted_runs(self) -> int:
-        """The number of level-0 files and non-empty levels above, which the triggers use."""
+        """Return the number of level-0 files and non-empty higher levels, which triggers use."""
         return len(self._level0) + sum(run is not None for run in self._upper)
 
     def non_empty_highest_level(self) -> int:
-        """The highest level that has a file; -1 for an empty bucket."""
+        """Return the highest level with a file; -1 for an empty bucket."""
         for level in range(self.max_level, 0, -1):
             if self._upper[level - 1] is not None:
                 return level
         return 0 if self._level0 else -1
 
     def level_sorted_runs(self) -> tuple[LevelSortedRun, ...]:
-        """All runs, newest first: level 0 by age, then the levels upwards."""
+        """Return all runs, newest first: level 0 by age, then the levels upwards."""
         level0 = (LevelSortedRun(0, SortedRun((file,))) for file in self._level0)
         upper = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run)
         return (*level0, *upper)
 
     def all_files(self) -> tuple[DataFileMeta, ...]:
-        """Every live file of the bucket."""
+        """Return all live files of the bucket."""
         return (*self._level0, *(file for run in self._upper if run for file in run.files))
 
     def add_level0_file(self, file: DataFileMeta) -> None:
-        """Add a flushed file; nothing changes when the level has it already."""
+        """Add a flushed file, unless the level already has it."""
         assert file.level == 0, file
         if file not in self._level0:
             self._level0.add(file)

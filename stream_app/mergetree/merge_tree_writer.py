@@ -44,16 +44,15 @@ class MergeTreeWriter:
     """The writer of one bucket, for one epoch.
 
     Attributes:
-        next_sequence_number: the sequence number of the first row; greater than any in the
-            bucket.
-        writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
-        ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
+        next_sequence_number: the sequence number of the first row, greater than any in the bucket.
+        writes_changelog: whether each row also goes to a changelog file (``changelog-producer =
+            input``).
+        ignored_kinds: the row kinds that are dropped first (``ignore-delete``,
             ``ignore-update-before``).
-        refused_rows: those that no merge can take; they must not be committed.
-        kind_column: the column that says the kind of each row (``rowkind.field``); empty: none.
-        history: derives the versions of rows; None: a row has one version.
-        old_rows: finds the values that rows leave out, or the versions that the table has; None: no
-            row needs them.
+        refused_rows: the rows that no merge accepts, and which must not be committed.
+        kind_column: the column with each row's kind (``rowkind.field``); empty: none.
+        history: derives the versions of rows; None: a key has only one version.
+        old_rows: looks up omitted values, or the table's versions; None: no row needs them.
     """
 
     layout: KeyValueLayout
@@ -74,7 +73,7 @@ class MergeTreeWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
-        Rows that leave values out have the columns of `model.schema.unchanged_values` behind these.
+        Rows that omit values also have the columns of `model.schema.unchanged_values`.
         """
         if self.kind_column:
             rows = with_kinds_of(rows, self.kind_column)
@@ -109,7 +108,8 @@ class MergeTreeWriter:
             for drained in self._windows():
                 window = drained
                 if changelog is not None:
-                    # Merged from sorted rows, the copy for the data file reads memory in order.
+                    # The copy for the data file reads memory in order if it is merged from sorted
+                    # rows.
                     rows = self.layout.rows_at(window.batch, window.order)
                     changelog.write(rows)
                     window = MergeWindow(rows, None, window.last)
@@ -124,7 +124,7 @@ class MergeTreeWriter:
         self._changelog_files += changelog_files
 
     def prepare_commit(self) -> WrittenFiles:
-        """Flush and hand over all files since the last call."""
+        """Flush, and return all files since the last call."""
         self.flush()
         result = WrittenFiles(
             tuple(self._new_files), tuple(self._changelog_files), tuple(self._refused)
@@ -133,7 +133,7 @@ class MergeTreeWriter:
         return result
 
     def abort(self) -> None:
-        """Drop the buffer and delete the files that were not handed over."""
+        """Drop the buffer, and delete the files that were not returned yet."""
         self.buffer.close()
         for file in (*self._new_files, *self._changelog_files):
             self.files.delete(file)
@@ -151,7 +151,7 @@ class MergeTreeWriter:
         self.buffer.widen(widened_layout(self.layout, rows))
 
     def _windows(self) -> Iterator[MergeWindow]:
-        """The buffered rows, completed; rows that cannot be completed are refused."""
+        """Yield the buffered rows, completed; refuse rows that cannot be completed."""
         if self.history is None and not self._leaves_out:
             yield from self.buffer.drain()
             return

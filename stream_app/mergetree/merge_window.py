@@ -1,4 +1,4 @@
-"""Defines a window: rows that can be merged, because it has all versions of their keys.
+"""Defines a window of rows that can be merged, because it has all versions of their keys.
 
 The write buffer and `sort_merge_reader` make windows, and a merge function merges them.
 """
@@ -24,10 +24,9 @@ class MergeWindow:
     """A batch, and the order of its rows by key and age.
 
     Attributes:
-        order: int64 [m], row numbers that sort the batch: all n, or fewer when a merge drops rows.
-            None when the batch lies in order.
-        last: bool [m]; for each row in order, whether it is the last of its key; None: not known
-            yet.
+        order: int64 [m], row numbers that sort the batch; fewer than all n if a merge drops rows.
+            None if the batch is in order.
+        last: bool [m]; whether each row in order is the last of its key; None: not known yet.
     """
 
     batch: pa.RecordBatch
@@ -35,11 +34,11 @@ class MergeWindow:
     last: Mask | None = None
 
     def last_rows(self, layout: KeyValueLayout) -> Mask:
-        """The mask of rows, in order, that are the last (newest) of their key: bool [m]."""
+        """Return the mask of rows, in order, that are the last (newest) of their key: bool [m]."""
         return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
 
     def key_starts(self, layout: KeyValueLayout) -> Indices:
-        """The beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
+        """Return the beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
 
         Returns:
             int64 [keys], ascending; it begins with 0. Empty when the window has no rows.
@@ -64,5 +63,5 @@ class MergeWindow:
 
 
 def sorted_window(batch: pa.RecordBatch, layout: KeyValueLayout) -> MergeWindow:
-    """The window of an unordered batch."""
+    """Return the window of an unordered batch."""
     return MergeWindow(batch, *key_order(batch, layout))

@@ -1,8 +1,8 @@
-"""Keeps the metadata of files as bytes, in a tenth of the memory of the Python objects.
+"""Packs the metadata of files into bytes, in a tenth of the memory of the Python objects.
 
-The driver has the files of all buckets that a job touches. `Levels` keeps its sorted runs packed,
-and `packed_buckets` whole buckets that no epoch has touched. The bytes store files in columns,
-because the files of a bucket share most of their values.
+The driver has the files of all buckets to which a job writes. `Levels` packs its sorted runs, and
+`packed_buckets` whole buckets to which no epoch writes. The bytes store files in columns, because
+the files of a bucket share most of their values.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _STATS_NAMES = tuple(one.name for one in fields(SimpleStats))
 
 
 def packed_files(files: Sequence[DataFileMeta]) -> bytes:
-    """The files as bytes."""
+    """Pack files into bytes."""
     columns = tuple(zip(*map(_VALUES, files), strict=True))
     return zlib.compress(pickle.dumps(columns), level=1)
 
 
 def unpacked_files(data: bytes) -> tuple[DataFileMeta, ...]:
-    """The files of `packed_files`, in their order."""
+    """Unpack the files of `packed_files`, in order."""
     own = len(_OWN)
     return tuple(
         DataFileMeta(

@@ -1,4 +1,4 @@
-"""Reads the kinds of new rows from a column, and refuses rows that no merge can take.
+"""Reads the kinds of new rows from a column, and refuses rows that no merge accepts.
 
 Source: Paimon `table/sink/RowKindGenerator.java`.
 """
@@ -22,7 +22,7 @@ _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
 def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """The same rows, each of the kind in its column `name`.
+    """Return the rows with the kinds in the column `name`.
 
     Args:
         rows: `_VALUE_KIND` and the table's columns.
@@ -45,13 +45,13 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
 def check_mergeable(
     rows: pa.RecordBatch, refused: Iterable[RefusedRows], key_names: Sequence[str]
 ) -> None:
-    """Check that no later merge will fail at a row.
+    """Check that no later merge fails at a row.
 
     Args:
         rows: `_VALUE_KIND` and the table's columns, in their order of arrival.
 
     Raises:
-        MergeError: a row cannot be merged; it names the row's key.
+        MergeError: a row cannot be merged; the error names its key.
     """
     if not is_retract(rows).any():
         return
@@ -69,7 +69,7 @@ def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str
     if rule.sequence:
         refused &= np.any([valid_rows(rows.column(name)) for name in rule.sequence], axis=0)
     if rule.updates_alone and rows.num_rows:
-        # A -U row whose +U row is beyond the batch is accepted: nearly always that follows.
+        # A -U row whose +U row is beyond the batch is accepted, because that nearly always follows.
         is_paired = np.ones(rows.num_rows, np.bool_)
         is_paired[:-1] = np.all([_same_as_next(rows.column(name)) for name in key_names], axis=0)
         refused &= (kinds != RowKind.UPDATE_BEFORE) | ~is_paired

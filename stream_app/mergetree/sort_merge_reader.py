@@ -1,8 +1,9 @@
-"""Merges k sorted runs into windows that hold every version of their keys, in bounded memory.
+"""Merges sorted runs into windows that have all versions of their keys, in bounded memory.
 
-The write buffer uses it on sorted chunks, a compaction on files, and a read on sections. It holds
-one batch of each run. Every row up to the smallest of the batches' last keys can be merged, because
-all later rows of the runs have greater keys. So memory is batches × runs, whatever the files' size.
+The write buffer uses it for sorted chunks, compactions for files, and readers for sections. It has
+one batch of each run in memory. All rows up to the smallest of the batches' last keys can be
+merged, because later rows of the runs have greater keys. So memory is batches × runs, whatever the
+files' size.
 
 Source: Paimon `mergetree/SortMergeReader*.java` does this row by row with a loser tree. Here a
 window is concatenated and sorted at once, which for presorted runs is one merge pass per column.
@@ -32,7 +33,7 @@ from stream_app.mergetree.sorted_run import SortedRun
 
 
 class RunCursor:
-    """The read position in one run: its current batch, and how much of it is used."""
+    """The read position in one run: its current batch, and the rows of it that are consumed."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], layout: KeyValueLayout) -> None:
         self._batches = batches
@@ -40,7 +41,7 @@ class RunCursor:
         self.advance()
 
     def advance(self) -> None:
-        """Go to the next batch that has rows; `batch` is None at the end."""
+        """Advance to the next batch with rows; `batch` is None at the end."""
         self.batch = next((batch for batch in self._batches if batch.num_rows), None)
         self._start = 0
         if self.batch is not None:
@@ -53,19 +54,19 @@ class RunCursor:
             """The greatest key of the current batch."""
 
     def _is_one_number(self) -> bool:
-        """Whether each key of the run is a number: a null in another batch has a tuple."""
+        """Whether all keys of the run are single numbers; a null in another batch needs a tuple."""
         schema, names = self._layout.schema, self._layout.key_names
         return len(names) == 1 and not schema.field(names[0]).nullable
 
     def rest(self) -> pa.RecordBatch:
-        """Use up and return the rest of the batch."""
+        """Consume and return the rest of the batch."""
         assert self.batch is not None
         rest = self.batch.slice(self._start)
         self.advance()
         return rest
 
     def take_up_to(self, bound: Any) -> pa.RecordBatch | None:
-        """Use up and return the rows whose key is not greater than `bound`."""
+        """Consume and return the rows whose key is not greater than `bound`."""
         assert self.batch is not None
         if self.last_key <= bound:
             return self.rest()
@@ -109,8 +110,8 @@ def merge_windows(
     Paimon compares row by row in a loser tree; here a window is one sort of presorted parts.
 
     Args:
-        runs: batches in key order; a run may repeat a key (an unmerged write buffer does), but
-            only inside one batch, never across two.
+        runs: batches in key order. A run may repeat a key, as an unmerged write buffer does, but
+            only inside one batch.
     """
     cursors = [RunCursor(run, layout) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.batch is not None]:
@@ -135,11 +136,11 @@ LevelNumbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LevelWindow:
-    """A window that has rows, and their levels.
+    """A window with rows, and their levels.
 
     Attributes:
         order: int64 [m], the window's order.
-        levels: int64 [m].
+        levels: int64 [m], the level of each row in order.
         starts: int64 [keys], where each key's rows begin in the order.
     """
 
@@ -149,16 +150,16 @@ class LevelWindow:
     starts: Indices
 
     def any(self, rows: Mask) -> Mask:
-        """The mask of keys with a chosen row: bool [keys]."""
+        """Return the mask of keys with a chosen row: bool [keys]."""
         has_row: Mask = np.logical_or.reduceat(rows, self.starts)
         return has_row
 
     def of_keys(self, keys: Mask) -> Mask:
-        """The mask of rows whose key is chosen: bool [m]."""
+        """Return the mask of rows whose key is chosen: bool [m]."""
         return keys.repeat(np.diff(self.starts, append=len(self.order)))
 
     def lowest_above_0(self) -> Indices:
-        """The place in order of each key's row on the lowest level above 0; -1: there is none."""
+        """Return the place in order of each key's row on the lowest level above 0, else -1."""
         places = np.arange(len(self.order), dtype=np.int64)
         ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _PLACE_BITS) | places)
         least = np.minimum.reduceat(ranks, self.starts)
@@ -166,7 +167,7 @@ class LevelWindow:
         return lowest
 
     def chosen(self, rows: Mask) -> MergeWindow:
-        """The window with some of its rows, bool [m] in order."""
+        """Return the window with only some rows, bool [m] in order."""
         if rows.all():
             return self.window
         return MergeWindow(self.window.batch, self.order[rows])
@@ -175,7 +176,7 @@ class LevelWindow:
 def level_windows(
     section: Section, files: KeyValueFileReader, layout: KeyValueLayout
 ) -> Iterator[LevelWindow]:
-    """The windows of a section, in key order. All runs are read at once, 4 MB each."""
+    """Yield the windows of a section in key order. It reads all runs at once, 4 MB each."""
     for window in merge_windows([_read(run, files) for run in section], layout):
         order = window.order
         if order is None:

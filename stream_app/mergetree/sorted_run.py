@@ -22,7 +22,7 @@ class RunOfFiles(Protocol):
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """The files, which may have to be unpacked."""
+        """The files, which are unpacked if necessary."""
         ...
 
     @property
@@ -43,7 +43,7 @@ class RunOfFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Implements `RunOfFiles` by its files."""
+    """Implements `RunOfFiles` with its files as objects."""
 
     files: tuple[DataFileMeta, ...]
 
@@ -66,7 +66,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class PackedRun:
-    """Implements `RunOfFiles` in a tenth of the memory: picks mostly need no more than sizes."""
+    """Implements `RunOfFiles` in a tenth of the memory, because picks mostly need only sizes."""
 
     total_size: int
     row_count: int
@@ -75,12 +75,12 @@ class PackedRun:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """The files, unpacked anew each time."""
+        """The files, unpacked at each access."""
         return unpacked_files(self.packed)
 
 
 def packed_run(run: SortedRun) -> PackedRun:
-    """The same run, packed."""
+    """Return the run in packed form."""
     return PackedRun(run.total_size, run.row_count, run.newest_ms, packed_files(run.files))
 
 
@@ -101,8 +101,8 @@ def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:
     """Put files into key order.
 
     Raises:
-        CorruptFileError: two files overlap. Reading such a run would return a key twice, and
-            compacting it would lose the newer version, so nothing may continue from it.
+        CorruptFileError: two files overlap. A read of such a run would return a key twice, and a
+            compaction would lose the newer version.
     """
     keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
     keyed.sort(key=lambda item: item[:2])

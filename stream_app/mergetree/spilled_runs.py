@@ -35,10 +35,10 @@ class SpilledRuns:
     """Sorted runs in files that live as long as the buffer.
 
     Attributes:
-        piece_bytes: Arrow memory in which a run is read at a time.
-        merge: makes rows in order of what a window holds.
-        limit: bytes on disk, None for no limit.
-        parent: folder for the files' folder; None for the system's.
+        piece_bytes: the Arrow memory in which a run is read at a time.
+        merge: converts a window to ordered rows.
+        limit: the maximum bytes on disk; None: no limit.
+        parent: the folder for the files' folder; None: the system's.
     """
 
     layout: KeyValueLayout
@@ -52,16 +52,16 @@ class SpilledRuns:
 
     @property
     def count(self) -> int:
-        """Number of runs."""
+        """The number of runs."""
         return len(self._runs)
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """The bytes on disk."""
         return sum(run.size for run in self._runs)
 
     def has_room(self, more_bytes: int) -> bool:
-        """Whether rows of this many bytes may be added."""
+        """Whether rows with this many bytes may be added."""
         if self.limit is None:
             return True
         needed = self.size + more_bytes
@@ -80,7 +80,7 @@ class SpilledRuns:
                 run.path.unlink()
 
     def read(self) -> list[Iterator[pa.RecordBatch]]:
-        """The runs, for a merge."""
+        """Return the runs for a merge."""
         return [self._read(run) for run in self._runs]
 
     def close(self) -> None:
@@ -91,9 +91,7 @@ class SpilledRuns:
             self._folder = None
 
     def _due(self) -> list[_Run]:
-        """The runs to merge when there are too many; merged ones are spared, so that rows move
-        rarely.
-        """
+        """Return the runs to merge if there are too many, so that each row is rewritten rarely."""
         fresh = [run for run in self._runs if not run.is_merged]
         return fresh if len(fresh) > 1 else self._runs
 
@@ -106,7 +104,7 @@ class SpilledRuns:
         with pa.OSFile(str(path), "wb") as sink:
             with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
                 for window in merge_windows(runs, self.layout):
-                    # A reader takes no key from two pieces, and a window may be large.
+                    # A key must not be in two pieces, and a window may be large.
                     for piece in cut_between_keys(
                         self.merge(window), self.layout, self.piece_bytes
                     ):
@@ -122,7 +120,7 @@ class SpilledRuns:
 def cut_between_keys(
     batch: pa.RecordBatch, layout: KeyValueLayout, piece_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut a sorted batch into pieces of about `piece_bytes`, never between two rows of one key.
+    """Split a sorted batch into pieces of about `piece_bytes`, never between two rows of a key.
 
     Rows with the keys ``[5, 5, 5, 7]``, cut after two rows, become ``[5, 5, 5] [7]``.
     """

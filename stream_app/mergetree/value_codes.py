@@ -1,6 +1,6 @@
-"""Encodes columns of any type as numbers; two numbers are equal exactly if their values are.
+"""Encodes columns of any type as numbers that are equal exactly if the values are equal.
 
-It serves nested columns, which Arrow neither hashes nor compares.
+It is for nested columns, which Arrow neither hashes nor compares.
 
 Source: Paimon `codegen/GenerateUtils.scala#generateEquals`, which compares maps without regard to
 the order of their entries.
@@ -17,10 +17,10 @@ from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view, or
 
 
 def value_codes(column: pa.Array) -> Indices:
-    """A number for each value, the same for equal ones; 0 for null: int64 [n]."""
+    """Return a number for each value, equal for equal values, 0 for null: int64 [n]."""
     kind = column.type
     if pa.types.is_struct(kind):
-        # `flatten` has null in the fields of a row that is null.
+        # `flatten` returns nulls for the fields of a null row.
         codes = row_codes([value_codes(child) for child in column.flatten()], len(column))
     elif pa.types.is_map(kind):
         codes = _map_codes(column)
@@ -37,7 +37,7 @@ def value_codes(column: pa.Array) -> Indices:
 
 
 def row_codes(codes: Sequence[Indices], count: int) -> Indices:
-    """A number from 1 up for each row of several numbers, the same for equal rows: int64 [count].
+    """Return a number from 1 on for each row of numbers, equal for equal rows: int64 [count].
 
     Two columns of three rows::
 
@@ -51,14 +51,14 @@ def row_codes(codes: Sequence[Indices], count: int) -> Indices:
 
 
 def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
-    """The bounds of the elements of each list or map, and these elements.
+    """Return the bounds of each list's or map's elements, and the elements.
 
     Returns:
-        int64 [n + 1], the first is 0; and the elements, of a map its entries as a struct. A value
-        that is null has none.
+        int64 [n + 1] from 0 on, and the elements, which for a map are its entries as structs. A
+        null has no elements.
     """
     if column.null_count:
-        column = column.take(pa.array(np.arange(len(column))))  # so that nulls have no elements
+        column = column.take(pa.array(np.arange(len(column))))  # this makes nulls have no elements
     offsets = column.offsets.to_numpy().astype(np.int64)
     first = int(offsets[0]) if len(offsets) else 0
     if pa.types.is_map(column.type):
@@ -77,7 +77,7 @@ def _map_codes(column: pa.Array) -> Indices:
 
 
 def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
-    """A number from 1 up for each run of numbers between two bounds, the same for equal runs."""
+    """Return a number from 1 on for each run of numbers between bounds, equal for equal runs."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds * 8))
     data = pa.py_buffer(np.ascontiguousarray(codes, np.int64))
     runs = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets, data])
@@ -86,7 +86,7 @@ def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
 
 
 def same_values(ours: pa.Array, theirs: pa.Array) -> Mask:
-    """The mask of equal values in two nested columns of one type, null included: bool [n]."""
+    """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
     codes = value_codes(pa.concat_arrays([ours, theirs]))
     same: Mask = codes[: len(ours)] == codes[len(ours) :]
     return same

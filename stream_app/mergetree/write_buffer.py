@@ -2,7 +2,7 @@
 
 `merge_tree_writer` uses it. The buffer collects batches in a chunk, and sorts a full chunk (a tenth
 of the limit) at once. When the chunks reach seven tenths of the limit, it merges them into a sorted
-run on local disk. With spilling off it is full then and must be flushed. Draining merges chunks and
+run on local disk. Without spilling it is then full, and must be flushed. Draining merges chunks and
 runs piece by piece.
 
 So the buffer takes at most 5/4 of the limit. This assumes that one record, and all versions of one
@@ -39,11 +39,12 @@ class SortBufferWriteBuffer:
     """One bucket's write buffer.
 
     Attributes:
-        memory_limit: bytes of Arrow memory that the held rows may take (``write-buffer-size``).
-        merge_early: merge each chunk when it is sorted; None while a changelog needs all rows.
+        memory_limit: the maximum bytes of Arrow memory of the buffered rows
+            (``write-buffer-size``).
+        merge_early: merges each chunk when it is sorted; None if a changelog needs all rows.
         spillable: whether to spill (``write-buffer-spillable``).
-        spill_limit: bytes on local disk, None for no limit.
-        spill_parent: folder for spill files; None for the system's.
+        spill_limit: the maximum bytes on local disk; None: no limit.
+        spill_parent: the folder for spill files; None: the system's.
     """
 
     layout: KeyValueLayout
@@ -71,9 +72,9 @@ class SortBufferWriteBuffer:
         )
 
     def widen(self, layout: KeyValueLayout) -> None:
-        """Accept rows of a layout with further columns at its end from now on.
+        """From now on accept rows of a layout with further columns at its end.
 
-        Nothing may lie on local disk.
+        The buffer must not have spilled.
         """
         assert not self._spilled.count, "the rows of runs are not widened"
         self.layout = layout
@@ -85,21 +86,21 @@ class SortBufferWriteBuffer:
         self._spilled = self._no_runs()
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Pieces of a batch that are small enough to be put in, in order."""
+        """Yield pieces of a batch that are small enough for `put`, in order."""
         if batch.nbytes <= self._chunk_limit or batch.num_rows == 1:
             yield batch
             return
         half = batch.num_rows // 2
         for part in (batch.slice(0, half), batch.slice(half)):
             for piece in self.cut(part):
-                # A slice would keep the whole batch in memory while it waits.
+                # A slice would keep the whole batch in memory.
                 yield pa.concat_batches([piece]) if piece is part else piece
 
     def put(self, piece: pa.RecordBatch) -> None:
         """Add a piece of a key-value batch from `cut`.
 
         Raises:
-            RecordTooLargeError: one row alone is larger than the buffer.
+            RecordTooLargeError: a single row is larger than the buffer.
         """
         size = piece.nbytes
         assert size <= self._chunk_limit or piece.num_rows == 1, size
@@ -115,12 +116,12 @@ class SortBufferWriteBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to drain."""
+        """Whether the buffer has no rows."""
         return not (self._gathering or self._chunks or self._spilled.count)
 
     @property
     def is_full(self) -> bool:
-        """Whether it must be flushed before more is put in."""
+        """Whether the buffer must be flushed before the next `put`."""
         held = self._gathered_bytes + self._chunk_bytes
         return held >= CHUNKS_HELD_MAX * self._chunk_limit and not self._may_spill()
 
@@ -130,7 +131,7 @@ class SortBufferWriteBuffer:
         return self._spilled.size
 
     def drain(self) -> Iterator[MergeWindow]:
-        """Return everything in windows of key order; the buffer is empty afterwards."""
+        """Return all rows in windows in key order, and leave the buffer empty."""
         if not self._chunks and not self._spilled.count:
             if self._gathering:
                 yield sorted_window(self._take_gathered(), self.layout)
@@ -144,7 +145,7 @@ class SortBufferWriteBuffer:
             self.close()
 
     def close(self) -> None:
-        """Drop everything, spill files included."""
+        """Drop all rows and spill files."""
         self._gathering, self._gathered_bytes = [], 0
         self._chunks, self._chunk_bytes = [], 0
         self._spilled.close()
@@ -163,7 +164,7 @@ class SortBufferWriteBuffer:
     def _end_chunk(self) -> None:
         chunk = self._sorted(self._take_gathered())
         if chunk.nbytes < self._chunk_limit // 2 and self.merge_early is not None:
-            # Few keys changed often: chunks of them would be many and small.
+            # If few keys change often, the merged chunks would be many and small.
             self._gathering, self._gathered_bytes = [chunk], chunk.nbytes
             return
         self._keep(chunk)
@@ -181,7 +182,7 @@ class SortBufferWriteBuffer:
         return self._merge(sorted_window(batch, self.layout))
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
-        # An older value must stay until its key's next rows have used it.
+        # An older value must stay until the next rows of its key have used it.
         if self.merge_early is None or leaves_out(window.batch):
             return self.layout.rows_at(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
@@ -192,6 +193,6 @@ class SortBufferWriteBuffer:
             self._chunk_bytes += chunk.nbytes
 
     def _chunk_runs(self) -> list[Iterator[pa.RecordBatch]]:
-        """The chunks as sorted runs; from here on only their readers keep them."""
+        """Return the chunks as sorted runs, which from here on only their readers keep."""
         chunks, self._chunks, self._chunk_bytes = self._chunks, [], 0
         return [cut_between_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]

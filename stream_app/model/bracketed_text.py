@@ -1,4 +1,4 @@
-"""Splits a text of a configuration at the commas that stand outside of brackets."""
+"""Splits a configuration's text at commas outside of brackets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 def split_outside_brackets(
     text: str, opening: str = "(", closing: str = ")", quotes: str = ""
 ) -> list[str]:
-    """Split at commas that stand outside of brackets and quotes."""
+    """Split a text at commas outside of brackets and quotes."""
     parts, depth, start, quote = [], 0, 0, ""
     for position, character in enumerate(text):
         if quote:

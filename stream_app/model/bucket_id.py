@@ -7,3 +7,6 @@ BucketId = tuple[bytes, int]
 
 POSTPONED = -2
 """The number of ``bucket-postpone``, whose rows wait for their bucket. It counts as no bucket."""
+
+NOT_FIXED = -1
+"""The option ``bucket`` of a table that has no fixed number of buckets."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A consumer as its file says.
+    """A consumer's file.
 
     Attributes:
-        consumer_id: its name, the end of the file's name.
-        next_snapshot: the first snapshot that it has not read yet; expiry must keep it.
-            modified_millis: when it wrote that, since 1970 in UTC.
+        consumer_id: the consumer's name, which ends the file's name.
+        next_snapshot: the first snapshot that the consumer has not read yet, and that expiry must
+            keep.
+        modified_millis: the time of its last progress, in ms since 1970 in UTC.
     """
 
     consumer_id: str
@@ -23,7 +24,7 @@ class Consumer:
     modified_millis: int
 
     def has_expired(self, now_millis: int, expiration_millis: int | None) -> bool:
-        """Whether its last progress is older than ``consumer.expiration-time``."""
+        """Whether the last progress is older than ``consumer.expiration-time``."""
         return (
             expiration_millis is not None and self.modified_millis < now_millis - expiration_millis
         )

@@ -1,4 +1,4 @@
-"""A finding: a defect of a table.
+"""Defines a finding, which is a defect of a table.
 
 `planning.check` and `table.check` make findings, and ``stream-app check`` prints them.
 """
@@ -49,9 +49,9 @@ class Finding:
     Attributes:
         what: one sentence with the wrong values.
         where: the file, bucket or version.
-        fix: what can be done about it.
-        needed_by: the versions that need the damaged file, as text; empty where `where` says it,
-            or where all can be read.
+        fix: the remedy.
+        needed_by: a text with the versions that need the damaged file; empty if `where` names them,
+            or all can be read.
     """
 
     kind: FindingKind
@@ -62,6 +62,6 @@ class Finding:
 
 
 def unreadable(error: CorruptFileError, path: str) -> Finding:
-    """The finding for an unreadable file; `path` is used if the error names no file."""
+    """Return the finding for an unreadable file; `path` is used if the error names no file."""
     where = error.where or path
     return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.what, where=where, fix=error.fix)

@@ -1,4 +1,4 @@
-"""An Iceberg table's metadata: files, manifests, snapshots and the version that names them.
+"""Describes an Iceberg table's metadata: files, manifests, snapshots and versions.
 
 Bytes on disk: `format.iceberg`. A value of a partition or bound is one of `format.binary_row`.
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class EntryStatus(enum.IntEnum):
-    """The effect of a snapshot on a file: the file was there before, is added, or is removed."""
+    """The effect of a snapshot on a file, which existed before, is added, or is removed."""
 
     EXISTING = 0
     ADDED = 1
@@ -43,11 +43,12 @@ class IcebergFile:
 
     Attributes:
         path: the path of the data file, or of the index file with the vector.
-        partition: values in the order of the partition keys.
-        row_count: rows of the data file, or deleted rows.
-        null_counts, lower, upper: by field id; bounds are bytes of Iceberg's single values.
+        partition: the values in the order of the partition keys.
+        row_count: the rows of the data file, or the number of deleted rows.
+        null_counts, lower, upper: the statistics by field id; bounds are bytes of Iceberg's single
+            values.
         first_row_id: the row id of the first row, in version 3.
-        vector: None for a data file.
+        vector: the place of the deletion vector; None for a data file.
     """
 
     path: str
@@ -73,8 +74,8 @@ class IcebergEntry:
     """A file in a manifest.
 
     Attributes:
-        snapshot_id: the snapshot that added or removed the file. sequence_number: that of the
-            version which added the file.
+        snapshot_id: the snapshot that added or removed the file.
+        sequence_number: the sequence number of the version that added the file.
     """
 
     status: EntryStatus
@@ -85,10 +86,10 @@ class IcebergEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSummary:
-    """The range of a partition column in a manifest; None: no value, or null everywhere.
+    """The range of a partition column in a manifest; None if it has no value that is not null.
 
     Attributes:
-        contains_nan: None: an older writer did not say.
+        contains_nan: whether a value is NaN; None if an older writer did not record it.
     """
 
     contains_null: bool
@@ -99,10 +100,10 @@ class PartitionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergManifest:
-    """A manifest as a manifest list knows it.
+    """A manifest as a manifest list describes it.
 
     Attributes:
-        files, rows: by the status of their entries.
+        files, rows: the numbers of files and rows by the status of their entries.
     """
 
     path: str
@@ -118,18 +119,18 @@ class IcebergManifest:
 
     @property
     def live_files(self) -> int:
-        """Files that are not deleted."""
+        """The number of files that are not deleted."""
         return self.files[EntryStatus.ADDED] + self.files[EntryStatus.EXISTING]
 
     @property
     def live_rows(self) -> int:
-        """Rows of live files."""
+        """The number of rows of live files."""
         return self.rows[EntryStatus.ADDED] + self.rows[EntryStatus.EXISTING]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergSnapshot:
-    """A snapshot of Iceberg; its number is that of Paimon's.
+    """An Iceberg snapshot, which has the number of Paimon's snapshot.
 
     Attributes:
         summary: the operation, counts, and the mark of Paimon's snapshot.
@@ -148,7 +149,7 @@ class IcebergSnapshot:
 
     @property
     def mark(self) -> str | None:
-        """The unique name of Paimon's delta list; None: another writer made this snapshot."""
+        """The unique name of Paimon's delta manifest list; None for another writer's snapshot."""
         return self.summary.get(MARK)
 
 
@@ -167,7 +168,7 @@ class IcebergMetadata:
         snapshots: oldest first; the last one is the current one.
         tags: name → number of a snapshot in `snapshots`.
         older_files: paths of earlier versions that were left, with their times.
-        next_row_id: above those of all rows, in version 3.
+        next_row_id: the row id of the next row, in version 3.
     """
 
     version: int

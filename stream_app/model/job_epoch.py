@@ -1,4 +1,4 @@
-"""A job's newest commit, which the table records for the job's next start."""
+"""Describes a job's newest commit, which the table records for the job's next start."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class JobEpoch:
     """The newest epoch of one job.
 
     Attributes:
-        identifier: the identifier of its commit: the epoch's number.
-        time_millis: when it was committed, since 1970 in UTC.
-        source_end: where it ends, in the source's format; None: unknown.
+        identifier: the commit identifier, which is the epoch's number.
+        time_millis: the commit time, in ms since 1970 in UTC.
+        source_end: the end of the epoch in the source's format; None if unknown.
     """
 
     identifier: int

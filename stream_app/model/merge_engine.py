@@ -1,4 +1,4 @@
-"""The merge engines, and the traits that planners of reads and compactions need.
+"""Lists the merge engines, and the traits that planners of reads and compactions need.
 
 `mergetree.merge_engines` defines how an engine merges.
 
@@ -28,16 +28,16 @@ class EngineTraits:
     """Facts of one merge engine.
 
     Attributes:
-        may_prune_by_value: the merged row is one of the input rows. So a section of runs can be
-            left out when no file of it holds a value that passes.
-        keeps_deletes: a delete stays a row of kind -D when it is the newest of its key. So readers
-            leave it out, and compactions do when no older row lies above.
-        needs_lookup: a compaction looks each row's key up in the files above its output, so that
-            no key is on two levels above 0. Readers skip level 0, so each row has to leave it soon.
-        keeps_newest: the merged row is the newest one, whatever the older ones are.
-        keeps_first: the merged row is the one that came first. So no row is replaced.
-        fills_columns: a row sets the columns in which it has a value. So none takes back another
-            unless rules of the columns say how.
+        may_prune_by_value: whether the merged row is one of the input rows. If so, a section can be
+            skipped if none of its files has a matching value.
+        keeps_deletes: whether a key's newest delete stays as -D. Readers omit it, and compactions
+            drop it if no older row exists above.
+        needs_lookup: whether a compaction looks up each row's key above its output, so that no key
+            is on two levels above 0. Readers skip level 0, so rows must leave it soon.
+        keeps_newest: whether the merged row is the newest one, whatever the older ones are.
+        keeps_first: whether the merged row is the first one, so that no row is replaced.
+        fills_columns: whether a row sets the columns in which it has a value, so that a retraction
+            needs rules of the columns.
         existing: see `OlderRowRule`.
         default_function: the aggregate function of a column that names none; None: the engine's own
             rule is not a function.
@@ -76,5 +76,5 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
 
 
 def traits_of(engine: str) -> EngineTraits:
-    """The engine's traits; cautious ones for an engine that stream_app does not implement."""
+    """Return the engine's traits; cautious ones for an engine that is not implemented."""
     return MERGE_ENGINES.get(engine, _FOLDING)

@@ -1,4 +1,4 @@
-"""The change that a row makes to its key.
+"""Lists the changes that a row can make to its key.
 
 Source: Paimon `types/RowKind.java`. The numbers are the bytes of `_VALUE_KIND` in data files.
 """
@@ -9,7 +9,7 @@ import enum
 
 
 class RowKind(enum.IntEnum):
-    """The kind of a change; the values are stored in data files: never renumber them."""
+    """The kind of a change. Data files store the values, which must never change."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

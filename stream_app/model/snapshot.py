@@ -1,4 +1,4 @@
-"""One version of a table.
+"""Defines a snapshot, which is one version of a table.
 
 Source: Paimon `Snapshot.java`. Bytes on disk: `format.snapshot_json`.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class CommitKind(enum.Enum):
-    """The kind of a snapshot's commit, by which readers of changes skip snapshots."""
+    """The kind of a snapshot's commit, by which readers of changes select snapshots."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -20,7 +20,7 @@ class CommitKind(enum.Enum):
 
 
 class VersionKind(enum.Enum):
-    """The form in which a version is kept: its file's folder, and how the file's name begins."""
+    """The form in which a version is kept, with its folder and the prefix of its file's name."""
 
     SNAPSHOT = "snapshot"
     TAG = "tag"
@@ -63,14 +63,16 @@ BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 class Snapshot:
     """One version of a table; sizes in bytes, times in milliseconds UTC.
 
-    Record counts are physical rows of files, whatever their kind.
+    Record counts are physical rows of files, of all kinds.
 
     Attributes:
-        uuid: of the commit, by which a catalog recognises the snapshot below; None: a Paimon before
-            2.0.
-        operation: what a user asked for, such as ``TRUNCATE``; None: a stream's commit.
-        writer_version: what made the snapshot, such as ``java-2.0.0-…``; None: a Paimon before 2.0.
-        unknown_fields: keys of its file that we do not know, and that a copy would lose.
+        uuid: the commit's id, by which a catalog recognises the previous snapshot; None from a
+            Paimon before 2.0.
+        operation: the operation that a user requested, such as ``TRUNCATE``; None for a stream's
+            commit.
+        writer_version: the writer of the snapshot, such as ``java-2.0.0-…``; None from a Paimon
+            before 2.0.
+        unknown_fields: unknown keys of its file, which a copy would lose.
     """
 
     snapshot_id: int

@@ -1,4 +1,4 @@
-"""The kinds of tables, and the traits that readers, planners and checks need.
+"""Lists the kinds of tables, and the traits that readers, planners and checks need.
 
 `table.kinds` defines how a kind writes and compacts.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.bucket_id import NOT_FIXED, POSTPONED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,20 +19,20 @@ class KindTraits:
     """Facts of one kind of table.
 
     Attributes:
-        bucket_mode: how a row finds its bucket, in words; two kinds may differ in it alone.
-        merges_by_key: rows have keys. Files are sorted runs of key-values, and readers and
-            compactions merge the rows of a key. Without it rows only gather: they are as they lie
-            in their files, and all of them are inserts.
-        target_file_size: default of ``target-file-size``, bytes.
-        has_buckets: whether rows belong to buckets, and files of a bucket have an order.
+        bucket_mode: a text about how a row gets its bucket, in which alone two kinds may differ.
+        merges_by_key: whether rows have keys. If so, files are sorted runs of key-values, and
+            readers and compactions merge the rows of a key. Otherwise rows only accumulate, and all
+            are inserts.
+        target_file_size: the default of ``target-file-size`` in bytes.
+        has_buckets: whether rows belong to buckets, and a bucket's files have an order.
         has_bucket_number: whether each partition has a fixed number of buckets.
-        crosses_partitions: whether a key finds its row in any partition, so that it may lack
+        crosses_partitions: whether a key's row may be in any partition, so that the key may lack
             partition columns.
-        indexes_hashes: whether index files give the buckets of keys by their hashes.
-        looks_up_partition: whether the rest of a key finds its row in any partition, because the
-            table has the option ``partition-lookup``.
-        postpones: whether new rows wait in ``bucket-postpone``, unread, until a compaction gives
-            them their buckets.
+        indexes_hashes: whether index files map hashes of keys to buckets.
+        looks_up_partition: whether the option ``partition-lookup`` lets the rest of a key determine
+            its row in any partition.
+        postpones: whether new rows wait unread in ``bucket-postpone`` until a compaction assigns
+            buckets.
     """
 
     bucket_mode: str
@@ -82,10 +82,10 @@ def kind_traits(
     *,
     looks_up_partition: bool = False,
 ) -> KindTraits:
-    """The kind that a table has by its keys and its options ``bucket``, ``partition-lookup``."""
+    """Return a table's kind by its keys and its options ``bucket`` and ``partition-lookup``."""
     if not primary_keys:
-        return APPEND if bucket == -1 else BUCKETED_APPEND
-    if bucket == -1:
+        return APPEND if bucket == NOT_FIXED else BUCKETED_APPEND
+    if bucket == NOT_FIXED:
         return DYNAMIC_KEYED if {*partition_keys} <= {*primary_keys} else CROSS_PARTITION_KEYED
     if bucket < 1:
         return POSTPONE_KEYED
@@ -97,4 +97,4 @@ def is_writable(
 ) -> bool:
     """Whether stream_app writes tables with these keys and this value of ``bucket``."""
     kind = kind_traits(primary_keys, partition_keys, bucket)
-    return bucket >= 1 or bucket == -1 or (kind.postpones and bucket == POSTPONED)
+    return bucket >= 1 or bucket == NOT_FIXED or (kind.postpones and bucket == POSTPONED)

@@ -1,4 +1,4 @@
-"""A name for a snapshot, which keeps its files beyond its expiry.
+"""Defines a tag, a name for a snapshot that keeps its files beyond its expiry.
 
 Source: Paimon `tag/Tag.java`.
 """
@@ -15,8 +15,8 @@ class Tag:
     """A name for a version of the table.
 
     Attributes:
-        create_time_ms: local wall clock read as if UTC, as Paimon does; None when it is unknown.
-        time_retained_ms: after which Paimon may delete it; None: never.
+        create_time_ms: the local wall clock as if UTC, as in Paimon; None if unknown.
+        time_retained_ms: the time after which Paimon may delete it; None: never.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""The functions that conditions of reads may call: members of VARIANTs, and elements of arrays.
+"""Defines the functions that read conditions may call: members of VARIANTs, elements of arrays.
 
-`parser` finds a function here by its name. Arrow evaluates a call as a function of its own, which
-it knows in this process alone. So conditions of jobs, whose tasks run elsewhere, call none.
+`parser` looks up functions here by name. A call becomes a user-defined function of Arrow, which is
+registered only in this process. So conditions of jobs, whose tasks run elsewhere, must not call
+functions.
 
 Source: Spark's `variant_get`, `try_variant_get` and `array_contains`.
 """
@@ -70,7 +71,7 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
 
 
 def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: bool) -> pa.Array:
-    """The values at a path, of a type; null where there is none."""
+    """Return the values at a path, cast to a type; null for a missing value."""
     steps, wanted = parse_path(path.as_py()), parse_data_type(type_text.as_py())
     convert = _CONVERSIONS[wanted.root]
     members = []
@@ -104,10 +105,10 @@ def _is_null(variant: Variant) -> bool:
 
 
 def _scalar(variant: Variant) -> Any:
-    """A text, a number or a boolean.
+    """Return a VARIANT's text, number or boolean.
 
     Raises:
-        TypeError: the value is another one.
+        TypeError: the value is of another type.
     """
     if variant.basic_kind in (layout.OBJECT, layout.ARRAY):
         raise TypeError
@@ -144,7 +145,7 @@ def _boolean(variant: Variant, _: DataType) -> bool:
 
 
 def _integer(variant: Variant, wanted: DataType) -> int:
-    """Fractions of numbers are cut off, and a text has none."""
+    """Truncate the fraction of a number; a text must not have one."""
     value = int(_scalar(variant))
     bits = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
     limit = 1 << bits[wanted.root] - 1
@@ -212,7 +213,7 @@ def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
 
 
 def _contains(values: pa.Array, value: pa.Scalar) -> pa.Array:
-    """Whether each array has the value; null where only a null may be it.
+    """Return whether each array has the value; null if only a null may equal it.
 
     Args:
         value: null if elements cannot have it exactly.
@@ -240,7 +241,7 @@ def _equal(elements: pa.Array, value: pa.Scalar) -> np.ndarray:
         return np.zeros(len(elements), np.bool_)
     equal = pc.equal(elements, value)
     if pa.types.is_floating(elements.type) and value.as_py() != value.as_py():
-        equal = pc.is_nan(elements)  # NaN is a value of its own here, as in Spark
+        equal = pc.is_nan(elements)  # NaN equals NaN here, as in Spark
     marks: np.ndarray = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
     return marks
 

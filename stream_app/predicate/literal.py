@@ -61,7 +61,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal as the condition spells it.
+    """A literal as spelled in the condition.
 
     Attributes:
         kind: NUMBER, TEXT, BOOLEAN, BYTES, DATE, TIME or TIMESTAMP.
@@ -79,8 +79,8 @@ class FittedLiteral:
     Attributes:
         value: the column type's largest value that is not above the literal; None if all values are
             above it.
-        is_exact: `value` is the literal itself.
-        is_beyond: the literal is above all values.
+        is_exact: whether `value` equals the literal.
+        is_beyond: whether the literal is above all values.
     """
 
     value: object
@@ -89,7 +89,7 @@ class FittedLiteral:
 
 
 def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
-    """``column operator literal`` with a value of the column's type.
+    """Return ``column operator literal`` with a value of the column's type.
 
     Raises:
         ValueError: the literal is of another kind than the column.
@@ -106,7 +106,7 @@ def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
 
 
 def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
-    """The literal as a value of the type: exact, rounded to its grid, or beyond its range.
+    """Convert the literal to the type: exact, rounded down to its grid, or beyond its range.
 
     Raises:
         ValueError: the type cannot hold the literal; the text says which literals it accepts.
@@ -135,7 +135,7 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
 
 
 def wanted_text(data_type: DataType) -> str:
-    """Describes the literals of a type, for error messages."""
+    """Describe the literals of a type, for error messages."""
     root = data_type.root
     if root in STRING_ROOTS:
         return "a 'text'"
@@ -211,7 +211,7 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
 
 
 def _nanos(match: re.Match[str], kind: str, *, local: bool) -> Fraction:
-    """Nanoseconds since 1970 or since midnight, exact to the last digit of the text."""
+    """Return nanoseconds since 1970 or since midnight, exact to the last digit of the text."""
     parts = match.groupdict()
     nanos = Fraction(0)
     if kind != "TIME":

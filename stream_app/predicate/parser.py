@@ -74,10 +74,10 @@ def parse_predicate(
     """Parse a condition on rows of these columns.
 
     Args:
-        functions: those that the condition may call; None: it calls none.
+        functions: the functions that the condition may call; None: no functions.
 
     Raises:
-        UsageError: the text is wrong; the error points at the place and says what was expected.
+        UsageError: the text is wrong; the error shows the place and what was expected.
     """
     return _Parser(
         text=text, tokens=tokens_of(text), row_type=row_type, functions=functions or {}
@@ -101,7 +101,7 @@ def parse_call(
 
 
 def named_columns(text: str) -> tuple[str, ...]:
-    """The columns that a condition names, each once; their types are not checked.
+    """Return the columns that a condition names, each once, without a check of types.
 
     Raises:
         UsageError: the text has a sign that conditions do not use.
@@ -120,7 +120,7 @@ def check_grammar(text: str) -> None:
     """Check the grammar of a condition whose columns are unknown.
 
     Raises:
-        UsageError: the text is a condition for no columns and types at all.
+        UsageError: the text is not a condition, whatever the columns.
     """
     _Parser(
         text=text, tokens=tokens_of(text), row_type=RowType(()), functions={}, judges_columns=False
@@ -241,7 +241,7 @@ class _Parser(TokenCursor):
             raise self.misread(name.position, f"{name}: {problem}") from None
 
     def _inside(self, column: DataField) -> DataField:
-        """The field, element or value to which a path leads; without a path the column itself."""
+        """Parse the path to a field, element or value; without a path, the column itself."""
         path: list[Step] = [column.name]
         name = column.name
         while self.next.key in (".", "["):
@@ -263,19 +263,19 @@ class _Parser(TokenCursor):
             field_id=column.field_id, name=name, data_type=column.data_type, path=tuple(path)
         )
 
-    def _field(self, of: str, data_type: DataType) -> DataField:
+    def _field(self, column: str, data_type: DataType) -> DataField:
         fields, token = RowType(data_type.fields), self.take()
         name = token.text[1:-1] if token.kind == "quoted" else token.text
         if name not in fields.names:
             raise self.misread(
                 token.position,
                 unknown_name("field", name, fields.names),
-                fix=f"the fields of {of} are {', '.join(fields.names)}",
+                fix=f"the fields of {column} are {', '.join(fields.names)}",
             )
         return fields.field(name)
 
     def _element(self, column: DataField) -> tuple[Element | Entry, DataField]:
-        """The step into an array or a map, and the type behind it; missing elements are null."""
+        """Parse a step into an array or a map, and return it with its type."""
         kind = column.data_type
         assert kind.element is not None
         there = replace(column, data_type=kind.element.as_nullable())
@@ -333,7 +333,7 @@ class _Parser(TokenCursor):
         first = self.next
         literal = self._literal(column)
         if not self.judges_columns:
-            literal = Literal("TEXT", "")  # the literal always fits, and is not evaluated
+            literal = Literal("TEXT", "")  # any literal fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
@@ -372,7 +372,7 @@ def _unquoted(text: str) -> str:
 
 
 def like_pattern(text: str) -> str:
-    """The regular expression (of RE2) for a LIKE pattern."""
+    """Return RE2's regular expression for a LIKE pattern."""
     parts = []
     for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
         # A backslash makes % and _ literal, so both characters together are not a wildcard.

@@ -1,8 +1,8 @@
-"""Conditions on rows, typed by a table's columns.
+"""Defines conditions on rows, typed by a table's columns.
 
-`parser` makes predicates from text. `to_expression` turns a predicate into an Arrow expression that
-filters rows. `possible_values` names the values of a column that can pass, by which readers prune
-partitions and buckets.
+`parser` makes predicates from text. `to_expression` converts a predicate to an Arrow expression
+that filters rows. `possible_values` returns the values of a column that can pass, by which readers
+prune partitions and buckets.
 
 Values have the representation of `format.binary_row`: a timestamp is nanoseconds, and a DATE is
 days since 1970.
@@ -32,7 +32,7 @@ _NULL = pa.scalar(None, pa.bool_())
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """The step to an element of an ARRAY or a VECTOR, counted from 0; null beyond the end."""
+    """The step to an element of an ARRAY or VECTOR, counted from 0; null beyond the end."""
 
     index: int
 
@@ -64,12 +64,12 @@ class InnerField(DataField):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(DataField):
-    """What a function gives for each value of a column.
+    """A function's result for each value of a column.
 
     Attributes:
         function: the function's name.
-        literals: its arguments behind the column.
-        compute: makes an array of the call's type of an array of the column's, and the literals.
+        literals: its arguments after the column.
+        compute: converts an array of the column to the result, given the literals.
     """
 
     function: str
@@ -97,7 +97,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The same truth for each value of the column, and null where the column is null."""
+    """The same truth value for each value of the column; null for null."""
 
     column: DataField
     truth: bool
@@ -143,7 +143,7 @@ Predicate = Compare | OneOf | Always | IsNull | Matches | Not | And | Or
 
 
 def column_names(predicate: Predicate) -> tuple[str, ...]:
-    """The columns that a predicate reads, each once, in order of appearance."""
+    """Return the columns that a predicate reads, each once, in order of appearance."""
     match predicate:
         case Not(part):
             return column_names(part)
@@ -156,14 +156,14 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
 
 
 def _path(column: DataField) -> tuple[Step, ...]:
-    """The steps to a value; none lead to what a function gives."""
+    """Return the steps to a value; empty for a function's result."""
     if isinstance(column, Call):
         return ()
     return column.path if isinstance(column, InnerField) else (column.name,)
 
 
 def _values(column: DataField) -> pc.Expression:
-    """The values of a column, those inside of it, or what a function gives for them."""
+    """Return the Arrow expression of a column, a value inside it, or a function's result."""
     if isinstance(column, Call):
         return _called(column)
     path = _path(column)
@@ -172,7 +172,7 @@ def _values(column: DataField) -> pc.Expression:
     for step in path[len(fields) :]:
         match step:
             case Element(index):
-                # A slice of a fixed size has a null where a list is too short.
+                # A slice of fixed size has nulls for missing elements.
                 slices = pc.list_slice(values, index, index + 1, return_fixed_size_list=True)
                 values = pc.list_element(slices, pc.scalar(0))
             case Entry(key, key_type):
@@ -183,9 +183,9 @@ def _values(column: DataField) -> pc.Expression:
 
 
 def _called(call: Call) -> pc.Expression:
-    """The call for Arrow, which knows functions by name in this process.
+    """Return the call for Arrow, which registers functions by name in this process.
 
-    The name has types and no literals, so that not each condition of a page adds a function.
+    The name has types but no literals, so that a new condition adds no function.
     """
     types = [arrow_type(call.column.data_type), *(literal.type for literal in call.literals)]
     result = arrow_type(call.data_type)
@@ -200,13 +200,13 @@ def _called(call: Call) -> pc.Expression:
     if name not in pc.function_registry().list_functions():
         summary = {"summary": call.function, "description": "see stream_app.predicate.functions"}
         arguments = {f"argument {place}": data_type for place, data_type in enumerate(types)}
-        with contextlib.suppress(pa.ArrowKeyError):  # another thread was faster
+        with contextlib.suppress(pa.ArrowKeyError):  # another thread has registered it
             pc.register_scalar_function(evaluate, name, summary, arguments, result)
     return pc.Expression._call(name, [_values(call.column), *map(pc.scalar, call.literals)])
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
-    """The only values of a column in passing rows; None if a passing row may have any value."""
+    """Return the possible values of a column in passing rows; None for any value."""
     match predicate:
         case And(parts):
             known = [v for part in parts if (v := possible_values(part, name)) is not None]
@@ -233,7 +233,7 @@ def _is(column: DataField, name: str) -> bool:
 
 
 def to_expression(predicate: Predicate) -> pc.Expression:
-    """The predicate for Arrow; true, false or null for each row."""
+    """Convert the predicate to an Arrow expression, which is true, false or null for each row."""
     match predicate:
         case And(parts):
             return reduce(operator.and_, map(to_expression, parts))

@@ -1,6 +1,6 @@
-"""Splits a condition into tokens, and makes errors that point at a place in it.
+"""Splits a condition into tokens, and makes errors that show a place in it.
 
-`parser` gives the tokens their meaning.
+`parser` interprets the tokens.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HELP = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
+    """A token of the condition, whose `kind` is a group of `_TOKEN`, or ``end``."""
 
     kind: str
     text: str
@@ -54,7 +54,7 @@ class Token:
 
 
 def tokens_of(text: str, subject: str = "condition") -> list[Token]:
-    """The tokens of a condition or a column, followed by a token for its end.
+    """Return the tokens of a condition or a column, followed by an end token.
 
     Raises:
         UsageError: the text has a sign that conditions do not use.
@@ -74,11 +74,11 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
 
 @dataclass(slots=True, kw_only=True)
 class TokenCursor:
-    """Takes the tokens of a condition from left to right.
+    """Consumes the tokens of a condition from left to right.
 
     Attributes:
-        subject: what the text is: a ``condition`` or a ``column``.
-        at: the place of the next token.
+        subject: the kind of text: a ``condition`` or a ``column``.
+        at: the index of the next token.
     """
 
     text: str
@@ -88,7 +88,7 @@ class TokenCursor:
 
     @property
     def next(self) -> Token:
-        """The next token, which stays the next one."""
+        """The next token, which is not consumed."""
         return self.tokens[self.at]
 
     def take(self) -> Token:
@@ -114,11 +114,11 @@ class TokenCursor:
             raise self.expected(key)
 
     def expected(self, what: str) -> UsageError:
-        """The error that names what was expected in place of the next token."""
+        """Return the error that names what was expected instead of the next token."""
         return self.misread(self.next.position, f"expected {what}, found {self.next}")
 
     def misread(self, position: int, what: str, fix: str = "") -> UsageError:
-        """The error at a place of the text."""
+        """Return the error at a place of the text."""
         return misread(self.text, position, what, fix=fix, subject=self.subject)
 
 
@@ -131,7 +131,7 @@ def _unreadable(rest: str) -> str:
 def misread(
     text: str, position: int, what: str, *, fix: str = "", subject: str = "condition"
 ) -> UsageError:
-    """The error at a place of a condition or a column."""
+    """Return the error at a place of a condition or a column."""
     line = re.sub(r"\s", " ", text)
     return UsageError(
         f"cannot read the {subject}: {what}",

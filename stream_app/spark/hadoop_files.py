@@ -43,7 +43,7 @@ class HadoopFiles:
                 stream.close()
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Return whether a file or folder exists."""
         with _errors_of(path):
             return bool(self._file_system(path).exists(self._path(path)))
 

@@ -17,12 +17,12 @@ class FolderFiles(Protocol):
         """The whole file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Return whether a file or folder exists."""
         ...
 
     def sync(self, path: str) -> None:
@@ -42,7 +42,7 @@ class FolderFiles(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file; nothing happens when there is none."""
+        """Delete a file if it exists."""
         ...
 
 

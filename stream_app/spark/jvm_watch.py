@@ -80,7 +80,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
         stop_requested: is set when the JVM has died.
 
     Raises:
-        JvmEndedError: it has died, whatever the work itself ended with.
+        JvmEndedError: the JVM has died, whatever error the work itself raised.
     """
     pid, child = jvm_process(spark)
     watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)

@@ -96,7 +96,7 @@ class SparkCompactions:
         at_once: Spark jobs at a time.
 
     Args:
-        parallelism: `at_once`; None: half the number of Spark's cores.
+        parallelism: the value of `at_once`, or None for half the number of Spark's cores.
         driver_bytes: see `DRIVER_BYTES`; 0: none are done on the driver.
     """
 
@@ -162,7 +162,7 @@ class SparkCompactions:
                     waiting.future.set_exception(error)
 
     def _behind(self, first: Work) -> list[_Waiting]:
-        """Take from the queue what shares a job with a request."""
+        """Remove from the queue the requests that can share a job with this one."""
         taken: list[_Waiting] = []
         sizes = [_size(first)]
         with self._lock:  # else `close` would miss a request that is out of the queue
@@ -216,7 +216,10 @@ class SparkCompactions:
 
 
 def _change_here(work: Work) -> BucketChange | None:
-    """The change by a compaction in this process; None: it failed, and Spark shall repeat it."""
+    """Return the change by a compaction in this process, or None after a failure.
+
+    Spark then repeats the compaction.
+    """
     table, request = work
     try:
         return compact_bucket(table, request)

@@ -9,12 +9,12 @@ SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
 
 
 def minor_of(version: str) -> str:
-    """The minor version, such as ``4.1`` of ``4.1.3``."""
+    """Return the minor version: ``4.1`` for ``4.1.3``."""
     return ".".join(version.split(".")[:2])
 
 
 def untried_warning(version: str) -> str | None:
-    """A warning about a Spark that no test covers; None: the tests cover it."""
+    """Return a warning about a Spark that no test covers, or None if tests cover it."""
     if minor_of(version) in SUPPORTED:
         return None
     known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
@@ -25,7 +25,7 @@ def check_spark(version: str) -> None:
     """Refuse a Spark that no test covers.
 
     Raises:
-        UsageError: it is another version; the error names the covered ones.
+        UsageError: the version is not supported; the error lists the supported ones.
     """
     if (what := untried_warning(version)) is not None:
         raise UsageError(

@@ -66,7 +66,7 @@ def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., 
 
 
 def without_archives(path: list[str]) -> list[str]:
-    """An import path without those of Spark's archives that no task needs."""
+    """Return an import path without those of Spark's archives that no task needs."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
     rest = [entry for entry in path if entry not in archives]

@@ -1,6 +1,6 @@
 """Represents a Paimon table, with its options, files and versions.
 
-Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled.
+All code that works on a table takes a `FileStoreTable`, which is small and can be pickled.
 
 Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 """
@@ -64,15 +64,15 @@ _SYSTEM_FIELDS = (
 
 @dataclass(frozen=True)
 class FileStoreTable:
-    """A table at a path, seen through one of its schemas.
+    """A table at a path, with one of its schemas.
 
     Attributes:
-        location: absolute path of the table's folder.
-        schema: its options may hold more than the schema file, for this process only.
-        branch: name of the branch whose versions these are; empty: the main branch.
-        is_emptied: new rows follow a TRUNCATE, so the table has no older rows.
+        location: the absolute path of the table's folder.
+        schema: the schema. Its options may exceed those of the schema file, for this process only.
+        branch: the name of the branch to read and write; empty: the main branch.
+        is_emptied: whether new rows follow a TRUNCATE, so that the table has no older rows.
         configured: the options of `with_options`.
-        environment: the catalog that the table was opened by.
+        environment: the catalog by which the table was opened.
     """
 
     location: str
@@ -86,7 +86,7 @@ class FileStoreTable:
 
     @property
     def label(self) -> str:
-        """The name ``database.table`` in the catalog; without a catalog by the folders."""
+        """The name ``database.table`` in the catalog, or, without one, from the folders."""
         return str(self.environment.identifier or table_label(self.location))
 
     @property
@@ -96,16 +96,16 @@ class FileStoreTable:
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
-        """The same table, which counts its requests to the store, in tasks too."""
+        """Return the table with a counter of its requests to the store, also in tasks."""
         return replace(self, file_io=counting_file_io(self.file_io, requests))
 
     def store_requests(self) -> Mapping[str, int]:
-        """Requests to the store so far, by kind; empty when they are not counted."""
+        """The counted requests to the store by kind; empty if they are not counted."""
         files = self.file_io
         return files.requests.total() if isinstance(files, CountedFileIO) else {}
 
     def add_store_requests(self, requests: Mapping[str, int]) -> None:
-        """Count requests that a task has made."""
+        """Add the requests that a task has made."""
         if isinstance(self.file_io, CountedFileIO):
             self.file_io.requests.add(requests)
 
@@ -121,7 +121,7 @@ class FileStoreTable:
 
     @cached_property
     def paths(self) -> FileStorePathFactory:
-        """The paths of files."""
+        """The paths of the table's files."""
         return FileStorePathFactory.of_schema(self.location, self.schema)
 
     @property
@@ -131,7 +131,7 @@ class FileStoreTable:
 
     @property
     def snapshots(self) -> SnapshotManager:
-        """The snapshot files; a catalog tracks the newest snapshot of the main branch only."""
+        """The snapshot files. A catalog tracks the newest snapshot of the main branch only."""
         loader = None if self.branch else self.environment.snapshot_loader
         return SnapshotManager(self.file_io, self.version_root, loader)
 
@@ -187,7 +187,7 @@ class FileStoreTable:
 
     @property
     def merges_by_vectors(self) -> bool:
-        """Whether deletion vectors mark the rows that newer rows of their key replace.
+        """Whether deletion vectors mark the rows that newer rows of the same key replace.
 
         Rows of level 0 have not marked older rows yet.
         """
@@ -200,7 +200,7 @@ class FileStoreTable:
 
     @property
     def skips_level_0(self) -> bool:
-        """Whether readers leave out files that are not compacted yet."""
+        """Whether readers skip files that are not compacted yet."""
         return self.kind.merges_by_key and self.options.hides_level_0
 
     @property
@@ -209,21 +209,21 @@ class FileStoreTable:
         return merge_function_of(self.schema)
 
     def identity(self) -> str:
-        """A text that no other table has, not even a later one at the same place."""
+        """Return a text that identifies the table, even against a later table at the same path."""
         return f"{self.schemas.fingerprint()}{self.branch and ':'}{self.branch}"
 
     @cached_property
     def key_of(self) -> Callable[[bytes], tuple[Any, ...]]:
-        """Maps a serialized key to a value that compares as keys do."""
+        """A function that maps a serialized key to a value with the order of keys."""
         return key_order(self.schema.key_type.types)
 
     def layout(
         self, columns: RowType | None = None, *, system: Container[str] = SYSTEM_COLUMNS
     ) -> KeyValueLayout:
-        """Key-value batches of all columns, or of some that include the key's.
+        """Return the layout of key-value batches.
 
         Args:
-            system: which of `SYSTEM_COLUMNS` precede them; see key_value_batch.
+            columns: columns that include the key, after those of `system`; None: all.
         """
         schema = self.schema
         before = [field for field in _SYSTEM_FIELDS if field.name in system]
@@ -247,12 +247,12 @@ class FileStoreTable:
         batch_rows: int = BATCH_ROWS,
         parts: PartFilter | None = None,
     ) -> BucketFiles:
-        """Writers and readers of a bucket's files.
+        """Return the access to a bucket's files, which makes readers and writers.
 
         Args:
-            columns: columns to read; None: all.
-            system: as `layout`; empty when there is no merge by key.
-            parts: parts of files to read; None: all.
+            columns: the columns to read; None: all.
+            system: as `layout`; unused in tables that do not merge by key.
+            parts: the parts of files to read; None: all.
         """
         read = self.schema.fields if columns is None else columns
         system = system if self.kind.merges_by_key else ()
@@ -273,7 +273,7 @@ class FileStoreTable:
         )
 
     def discard(self, changes: Iterable[BucketChange]) -> None:
-        """Delete the files that changes have written, and that no snapshot names or will name."""
+        """Delete the files of changes that no snapshot names or will name."""
         for change in changes:
             for file in change.written:
                 for path in self.paths.files_of(*change.bucket_id, file):
@@ -282,14 +282,14 @@ class FileStoreTable:
                 self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
-        """Maps a number to its schema; reads each schema file once."""
+        """Return a function from a schema's number to the schema, which reads each file once."""
         known = {self.schema.schema_id: self.schema}
         return lambda number: (
             known.get(number) or known.setdefault(number, self.schemas.schema(number))
         )
 
     def open_branch(self, name: str) -> FileStoreTable | None:
-        """A branch as a table that shares this table's data folders; None without a schema.
+        """Open a branch as a table that shares this table's data folders; None without a schema.
 
         Raises:
             CorruptFileError: the branch's schema cannot be read.
@@ -299,10 +299,10 @@ class FileStoreTable:
         return None if schema is None else replace(branch, schema=schema)
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
-        """The table with options for this process, which are not saved in its schema file.
+        """Return the table with options for this process only; the schema file does not change.
 
         Raises:
-            SchemaMismatchError: an option that the table alone says has another value in it.
+            SchemaMismatchError: an option that only the table may set has another value there.
         """
         stored = self.schema.options
         if differences := option_differences(self.schema, options):
@@ -316,13 +316,13 @@ class FileStoreTable:
 
 
 def table_label(location: str) -> str:
-    """``db.t`` for a table at ``…/db.db/t``."""
+    """Return ``db.t`` for a table at ``…/db.db/t``."""
     *_, database, name = ["", *location.rstrip("/").split("/")]
     return f"{database.removesuffix('.db')}.{name}"
 
 
 def with_files(table: FileStoreTable, files: FileIO) -> FileStoreTable:
-    """The table on another file system; if that counts requests, the table counts its own."""
+    """Return the table on another file system; a counting one gets a counter for the table."""
     if isinstance(files, CountedFileIO):
         files = counting_file_io(files.files, StoreRequests())
     return replace(table, file_io=files)

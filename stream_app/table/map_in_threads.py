@@ -1,4 +1,4 @@
-"""Runs many small file operations at a time, in a bounded number of threads.
+"""Runs many small file operations in a bounded number of threads.
 
 Source: Paimon `utils/FileOperationThreadPool.java`, `utils/ManifestReadThreadPool.java`.
 """
@@ -18,14 +18,14 @@ _B = TypeVar("_B")
 
 
 def thread_count(table: FileStoreTable) -> int:
-    """``file-operation.thread-num``; by default the number of cores."""
+    """Return ``file-operation.thread-num``, by default the number of cores."""
     return table.options[FILE_OPERATION_THREAD_NUM] or os.cpu_count() or 1
 
 
 def map_in_threads(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
-    """Apply `work` to each item; the results have the order of the items.
+    """Apply `work` to each item, and return the results in the order of the items.
 
-    All started work has ended when it returns or raises.
+    When it returns or raises, no work is running.
     """
     items = list(items)
     if threads <= 1 or len(items) <= 1:

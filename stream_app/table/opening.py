@@ -51,7 +51,7 @@ def open_table(
         option_source: supplies options that expire anew; None if the options stay valid.
 
     Raises:
-        TableNotFoundError: there is no table.
+        TableNotFoundError: the table does not exist.
         UsageError: the location names an unknown file system, or an option is wrong.
         StorageError: the file system cannot be reached, or refuses access.
     """
@@ -73,7 +73,7 @@ def open_table(
 def open_in_catalog(
     catalog: Catalog, identifier: Identifier, clock: Clock | None = None
 ) -> FileStoreTable:
-    """Open a table of a catalog, through which its snapshots and schemas are then published.
+    """Open a table of a catalog, which then publishes the table's snapshots and schemas.
 
     Raises:
         TableNotFoundError: the catalog has no such table.
@@ -102,8 +102,8 @@ def open_named_table(
     """Open a table by its path, or by its name in a catalog.
 
     Args:
-        name: a path or URI; ``CATALOG.DATABASE.TABLE``, whose catalog the file of catalogs has; or,
-            with `catalog`, ``DATABASE.TABLE``.
+        name: a path or URI; or ``CATALOG.DATABASE.TABLE`` with a catalog of the file of catalogs;
+            or ``DATABASE.TABLE`` of `catalog`.
         catalog: options of the catalog.
 
     Raises:
@@ -148,11 +148,11 @@ def _no_table(why: str, path: str) -> TableNotFoundError:
 
 
 def open_for_altering(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table's schema; its options may contradict each other.
+    """Check that stream_app can write this table's schema; its options may contradict each other.
 
     Raises:
-        UnsupportedTableError: it uses a feature that this writer would corrupt.
-        StorageError: its file system cannot publish snapshots safely.
+        UnsupportedTableError: the table uses a feature that this writer would corrupt.
+        StorageError: the file system cannot publish snapshots safely.
     """
     with storage_errors(table.location):
         table.file_io.check_atomic_create(table.location)
@@ -180,7 +180,7 @@ def _check_owner(table: FileStoreTable) -> None:
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, whichever engine created it.
+    """Check that stream_app can write this table, whichever engine created it.
 
     Raises:
         UnsupportedTableError: as `open_for_altering`, or its options contradict each other.
@@ -191,10 +191,10 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
 
 
 def with_configuration(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
-    """A table of `open_for_altering` with a configuration's options; judges both together.
+    """Return a table of `open_for_altering` with a configuration's options, after a check of both.
 
     Raises:
-        SchemaMismatchError: an option that the table alone says has another value in it.
+        SchemaMismatchError: an option that only the table may set has another value there.
         UnsupportedTableError: options contradict each other.
     """
     table = table.with_options(options)
@@ -224,12 +224,12 @@ def create_or_open(
     *,
     file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
-    """Create the table if there is none; else open it and check that `wanted` fits it.
+    """Create the table if it does not exist; else open it and check that `wanted` fits it.
 
     Raises:
         UsageError, StorageError: as `open_table` and `open_for_altering`.
         SchemaMismatchError: columns, keys or fixed options differ.
-        UnsupportedTableError: we cannot write it.
+        UnsupportedTableError: stream_app cannot write the table.
     """
     place = CatalogTable(
         location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
@@ -253,7 +253,7 @@ def create_or_open_in_catalog(
 ) -> FileStoreTable:
     """Create or open a table of a catalog; a new table is registered in the catalog."""
     _check_new(wanted)
-    if BRANCH_MARK in identifier.table:  # a catalog creates none
+    if BRANCH_MARK in identifier.table:  # a catalog does not create branches
         return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
     with suppress(TableNotFoundError):
         return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
@@ -294,7 +294,7 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
     """Check that a table can take rows of the `wanted` columns.
 
     Raises:
-        SchemaMismatchError: it cannot.
+        SchemaMismatchError: the table cannot take these rows.
     """
     if problems := fit_problems(table.schema, wanted):
         raise SchemaMismatchError(
@@ -305,10 +305,9 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
-    """The reasons why a table cannot take rows of the `wanted` columns; empty if it can.
+    """Return the reasons why a table cannot take rows of the `wanted` columns; empty if it can.
 
-    The order of columns may differ. The table may have further columns that take null, and wider
-    types.
+    The order of columns may differ. The table may have wider types, and further nullable columns.
     """
     problems = []
     names = table.fields.names

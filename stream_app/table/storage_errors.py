@@ -1,4 +1,4 @@
-"""Converts file system errors to errors with place and fix, and adds the place to merge errors."""
+"""Converts file system errors to errors with place and advice, and locates merge errors."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NO_ACCESS: Mapping[int | None, str] = {
 def storage_error(error: OSError, where: str = "") -> StorageError:
     """Convert an error of the file system; `where` is used if the error names no path.
 
-    When a retry of the same path cannot help, it is a `NoAccessError`.
+    If a retry of the same path cannot help, the result is a `NoAccessError`.
     """
     place = str(error.filename or where)
-    notes = getattr(error, "__notes__", ())  # the store's advice on how to fix it
+    notes = getattr(error, "__notes__", ())  # the store's own advice
     advice = _advice(place)
     never = not notes and not advice and error.errno in _NO_ACCESS
     return (NoAccessError if never else StorageError)(
@@ -67,7 +67,7 @@ def _fix(error: OSError, advice: str) -> str:
 
 @contextmanager
 def storage_errors(where: str) -> Iterator[None]:
-    """Surrounds work on a table, and converts errors of the file system."""
+    """Convert file system errors that the block raises."""
     try:
         yield
     except OSError as error:
@@ -76,7 +76,7 @@ def storage_errors(where: str) -> Iterator[None]:
 
 @contextmanager
 def merge_errors(bucket: str) -> Iterator[None]:
-    """Surrounds merges of a bucket, and adds to errors the folder, which a merge does not know."""
+    """Add the bucket's folder, which a merge does not know, to errors that the block raises."""
     try:
         yield
     except MergeError as error:

@@ -5,15 +5,14 @@ Both ways give the same bytes. Without machine code Python parses each text, whi
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, any_of, valid_of
+from stream_app.machine_code.loaded_code import loaded_code
 from stream_app.variants.json_documents import parse_json
 from stream_app.variants.layout import METADATA, VALUE, VARIANT_TYPE
 
@@ -33,7 +32,8 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
     Returns:
         `VARIANT_TYPE` [n], and bool [n], or None if each text is a document.
     """
-    encode = (_compiled() if compiled else None) or _one_by_one
+    code, _ = loaded_code(_MODULE) if compiled else (None, "")
+    encode = _one_by_one if code is None else code.encoded_documents
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
     columns = [
         pa.concat_arrays([pa.array([], pa.binary()), *(part[at] for part in parts)])
@@ -44,17 +44,6 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
     mask = pa.array(failed | ~valid)
     values = pa.StructArray.from_arrays(columns, fields=list(VARIANT_TYPE), mask=mask)
     return values, any_of(failed)
-
-
-@functools.cache
-def _compiled() -> Callable[[pa.Array], Iterator[EncodedPart]] | None:
-    """The compiled encoder, or None if Numba is missing or no cache folder is writable."""
-    try:
-        module = importlib.import_module(_MODULE)
-    except ImportError:
-        return None
-    encode: Callable[[pa.Array], Iterator[EncodedPart]] = module.encoded_documents
-    return encode
 
 
 def _one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:

@@ -125,21 +125,21 @@ class Scenario:
     @property
     def parts(self) -> list[str]:
         """Names of all that can be left out, the largest parts first."""
-        rounds = [each.name for each in self.rounds]
-        faults = [name for each in self.rounds for name, _ in each.faults]
-        actions = [action.name for each in self.rounds for action in each.actions]
+        rounds = [step.name for step in self.rounds]
+        faults = [name for step in self.rounds for name, _ in step.faults]
+        actions = [action.name for step in self.rounds for action in step.actions]
         return [*reversed(rounds), *faults, *actions]
 
     def without(self, names: Collection[str]) -> Scenario:
         """This without some parts."""
         rounds = tuple(
             replace(
-                each,
-                actions=tuple(one for one in each.actions if one.name not in names),
-                faults=tuple((name, one) for name, one in each.faults if name not in names),
+                step,
+                actions=tuple(one for one in step.actions if one.name not in names),
+                faults=tuple((name, one) for name, one in step.faults if name not in names),
             )
-            for each in self.rounds
-            if each.name not in names
+            for step in self.rounds
+            if step.name not in names
         )
         return replace(self, rounds=rounds)
 
@@ -164,7 +164,7 @@ class Scenario:
     def __str__(self) -> str:
         options = ", ".join(f"{key}={value}" for key, value in self.options.items())
         partitioned = ", partitioned" if self.partitioned else ""
-        rounds = "".join(f"\n  {each}" for each in self.rounds)
+        rounds = "".join(f"\n  {step}" for step in self.rounds)
         return f"seed {self.seed}: {self.kind} table{partitioned} with {options}{rounds}"
 
 

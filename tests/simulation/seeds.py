@@ -58,11 +58,11 @@ def scenario(seed: int) -> Scenario:
             options |= {"consumer.expiration-time": "1 h"}
     if "dropper" in actors:
         options |= {"partition.expiration-time": "90 d"}
-    is_calm = not any(each.faults or each.jump_ms for each in jobs.rounds)
+    is_calm = not any(step.faults or step.jump_ms for step in jobs.rounds)
     truncates = random.Random(f"{seed} truncates")
     rounds = tuple(
-        _with_truncates(truncates, _with_others(rng, each, actors, options, is_calm=is_calm))
-        for each in jobs.rounds
+        _with_truncates(truncates, _with_others(rng, step, actors, options, is_calm=is_calm))
+        for step in jobs.rounds
     )
     return replace(jobs, options={**jobs.options, **options}, rounds=rounds)
 
@@ -95,16 +95,16 @@ def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
 
 
 def _with_others(
-    rng: random.Random, each: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
+    rng: random.Random, step: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
 ) -> Round:
     planned = [
         (actor, _verb(rng, actor, options))
         for actor in actors
         if rng.random() < (0.3 if actor in RARE else 0.6)
     ]
-    begin = len(each.actions)
+    begin = len(step.actions)
     actions = tuple(
-        Action(f"{each.name}a{number}", actor, verb)
+        Action(f"{step.name}a{number}", actor, verb)
         for number, (actor, verb) in enumerate(planned, begin)
     )
     faults: tuple[tuple[str, Fault], ...] = ()
@@ -115,19 +115,19 @@ def _with_others(
         if rng.random() < 0.5 and "restorer" in (action.actor for action in actions):
             actor = "restorer"
         fault = Fault(actor, group, rng.randrange(reach), rng.choice(FATES))
-        faults = ((f"{each.name}f{len(each.faults)}", fault),)
-    return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
+        faults = ((f"{step.name}f{len(step.faults)}", fault),)
+    return replace(step, actions=(*step.actions, *actions), faults=(*step.faults, *faults))
 
 
-def _with_truncates(rng: random.Random, each: Round) -> Round:
+def _with_truncates(rng: random.Random, step: Round) -> Round:
     """Some epochs of the job begin by emptying the table."""
     actions = tuple(
         replace(action, verb=Verb.EMPTYING)
         if (action.actor, action.verb) == ("job", Verb.EPOCH) and rng.random() < EMPTYING_SHARE
         else action
-        for action in each.actions
+        for action in step.actions
     )
-    return replace(each, actions=actions)
+    return replace(step, actions=actions)
 
 
 def _verb(rng: random.Random, actor: str, options: dict[str, str]) -> Verb:

@@ -93,9 +93,9 @@ class Simulation:
         Raises:
             BaseException: a promise was broken, or an error that no fault explains.
         """
-        for each in self.scenario.rounds:
-            self._run_round(each)
-            self._look(may_be_cut=each.expires)
+        for step in self.scenario.rounds:
+            self._run_round(step)
+            self._look(may_be_cut=step.expires)
         self._finish()
 
     def _look(self, *, may_be_cut: bool) -> None:
@@ -112,39 +112,39 @@ class Simulation:
         self.follower.first = oracle.kept.whole_from
         oracle.end_round()
 
-    def _run_round(self, each: Round) -> None:
-        self.world.begin_round((fault for _, fault in each.faults), each.seed, each.jump_ms)
+    def _run_round(self, step: Round) -> None:
+        self.world.begin_round((fault for _, fault in step.faults), step.seed, step.jump_ms)
         for job in self.jobs.values():
             job.zombie = None
-        if each.forgets or not self.follower.is_held():
+        if step.forgets or not self.follower.is_held():
             self.oracle.kept.progress = None
-        self._turns = Turns(each.seed)
+        self._turns = Turns(step.seed)
         # What an action does must not depend on the others: they may be left out.
         begun = [
-            (action, self._begin(action, random.Random(f"{each.seed}{action.name}")))
-            for action in each.actions
+            (action, self._begin(action, random.Random(f"{step.seed}{action.name}")))
+            for action in step.actions
         ]
         self._turns.begun = [(action.verb, task) for action, tasks in begun for task in tasks]
         self.world.scheduler.join([task for _, tasks in begun for task in tasks])
         self._raise_deadlock()
-        rng = random.Random(each.seed)
+        rng = random.Random(step.seed)
         for action, tasks in begun:
             for task in tasks:
                 if action.actor in self.jobs:
                     self.jobs[action.actor].survives(task.error, rng)
-                elif task.error and not self._may_be(task.error, action, each):
+                elif task.error and not self._may_be(task.error, action, step):
                     raise task.error
         for job in self.jobs.values():
             for finding in job.findings:
                 raise finding
 
-    def _may_be(self, error: BaseException, action: Action, each: Round) -> bool:
+    def _may_be(self, error: BaseException, action: Action, step: Round) -> bool:
         """Whether somebody beside the jobs may end so."""
         if has_fault(error):
             return True
         goes_back = self.oracle.goes_back_to is not None
         if action.verb is Verb.FOLLOW:
-            return self.follower.may_be(error, may_be_cut=each.expires, goes_back=goes_back)
+            return self.follower.may_be(error, may_be_cut=step.expires, goes_back=goes_back)
         # What the table goes back behind may vanish while somebody looks at it.
         return goes_back and isinstance(error, FileNotFoundError | CorruptFileError)
 
@@ -249,8 +249,8 @@ class Simulation:
         world.strikes = None
         world.end_of_rounds = len(world.done)
         world.begin_round((), self.scenario.seed)
-        actions = [{action.verb for action in each.actions} for each in self.scenario.rounds]
-        verbs = {verb for each in actions for verb in each}
+        actions = [{action.verb for action in step.actions} for step in self.scenario.rounds]
+        verbs = {verb for action in actions for verb in action}
         is_calm = self._is_calm(actions)
         if not is_calm:
             for job in self.jobs.values():

@@ -100,21 +100,21 @@ class SoakCheck:
         print(f"WRONG: {sentence}", flush=True)
 
     def _check_epochs(self, snapshots: Sequence[Snapshot]) -> None:
-        ids = [each.snapshot_id for each in snapshots]
+        ids = [snapshot.snapshot_id for snapshot in snapshots]
         if ids != list(range(ids[0], ids[-1] + 1)):
             self.complain(f"snapshots are missing between others: {ids}")
         epochs = [s.commit_identifier for s in snapshots if s.commit_kind is CommitKind.APPEND]
         if any(later != earlier + 1 for earlier, later in pairwise(epochs)):
             self.complain(f"an epoch is there twice or not at all: {epochs}")
-        if len({each.commit_user for each in snapshots}) > 1:
+        if len({snapshot.commit_user for snapshot in snapshots}) > 1:
             self.complain("a run of the job has not known its commit user")
-        newest = max(each.commit_identifier for each in snapshots)
+        newest = max(snapshot.commit_identifier for snapshot in snapshots)
         if newest < self.last_epoch:
             self.complain(f"epoch {self.last_epoch} was in the table, now {newest} is its newest")
         self.last_epoch = newest
 
     def _check_rows(self, snapshots: Sequence[Snapshot]) -> None:
-        appends = [each for each in snapshots if source_end(each) is not None]
+        appends = [snapshot for snapshot in snapshots if source_end(snapshot) is not None]
         if not appends:
             self.complain("no snapshot of an epoch is left, by which a job knows where it was")
             return

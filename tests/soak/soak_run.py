@@ -254,4 +254,4 @@ def _longest(event: dict[str, Any]) -> float:
     """Seconds of an epoch or of one of its compactions."""
     parts = ("wait_s", "read_s", "decode_s", "route_s", "write_s", "commit_s")
     epoch = sum(event.get(part, 0.0) for part in parts)
-    return max([epoch, *(float(each["seconds"]) for each in event.get("compactions", ()))])
+    return max([epoch, *(float(part["seconds"]) for part in event.get("compactions", ()))])

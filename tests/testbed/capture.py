@@ -254,7 +254,9 @@ def _capture_shop() -> None:
             postgres.execute(statement)
         postgres.wait_until_sent(testbed.connect)
         topics = [f"shop.public.{name}" for name in SHOP_TABLES]
-        _write(CAPTURED, (each for topic in topics for each in _records(broker.bootstrap, topic)))
+        _write(
+            CAPTURED, (record for topic in topics for record in _records(broker.bootstrap, topic))
+        )
 
 
 def _capture_settings() -> None:
@@ -320,7 +322,7 @@ def _capture(testbed: Testbed, database: SourceDatabase, words: dict[str, str], 
         database.execute(statement.format(long=LONG, **words))
     database.wait_until_sent(testbed.connect)
     topics = [f"{prefix}.{name}.shop.story" for prefix in ("envelope", "plain")]
-    records = (each for topic in topics for each in _records(testbed.broker.bootstrap, topic))
+    records = (record for topic in topics for record in _records(testbed.broker.bootstrap, topic))
     _write(FIXTURES / f"debezium_{name}_alters.jsonl", records)
 
 

@@ -186,7 +186,7 @@ def database_proof(
             # MariaDB ends the first read of a table that is altered or emptied meanwhile. And the
             # snapshot tells of the columns as they are before all ALTERs.
             database.wait_until_sent(testbed.connect)
-        conf = _write_conf(folder, testbed, [each.name for each in workloads], sections)
+        conf = _write_conf(folder, testbed, [workload.name for workload in workloads], sections)
         job = IngestProcess(conf, folder)
         yield DatabaseProof(folder, testbed, workloads, random, job)
 

@@ -125,7 +125,7 @@ class SourceDatabase(ABC):
     def rows(self, table: SourceTable) -> list[Row]:
         """All rows of the table in the normal form."""
         names = [*table.key_names, *(column.name for column in table.columns)]
-        normals = [normal_value] * len(table.key) + [each.kind.normal for each in table.columns]
+        normals = [normal_value] * len(table.key) + [column.kind.normal for column in table.columns]
         selected = [*table.key_names, *map(self._select, table.columns)]
         return [
             {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tests.tidy.project_files import modules, tree_of
 
 CALLS_MAX = 10
-"""Calls of NumPy and `pyarrow.compute` in a function that is read without a drawing."""
+"""Calls of NumPy and `pyarrow.compute` in a function that needs no drawing to be read."""
 
 COMPUTING = frozenset({"numpy", "pyarrow.compute"})
 EXAMPLES = ("tests/unit/test_worked_examples.py", "tests/unit/test_worked_texts.py")
@@ -77,7 +78,15 @@ def computing_aliases(tree: ast.Module) -> set[str]:
 
 
 def begins_with(function: ast.expr, aliases: set[str]) -> bool:
-    """Whether a called function is one of these modules, such as `np.minimum.accumulate`."""
+    """Whether a called function is of these modules, such as `np.minimum.accumulate`.
+
+    Types such as `np.uint64` do not count: they compute nothing.
+    """
+    match function:
+        case ast.Attribute(value=ast.Name(), attr=name) if isinstance(
+            getattr(np, name, None), type
+        ):
+            return False
     while isinstance(function, ast.Attribute):
         function = function.value
     return isinstance(function, ast.Name) and function.id in aliases

@@ -63,9 +63,9 @@ def _names_of_ours(tree: ast.Module) -> set[str]:
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
-            names |= {each.asname or each.name for each in node.names}
+            names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
-            parts = [each.asname or each.name.split(".")[0] for each in node.names]
+            parts = [alias.asname or alias.name.split(".")[0] for alias in node.names]
             names |= {part for part in parts if part in OURS}
     return names
 

@@ -43,11 +43,11 @@ def touches(tree: ast.Module) -> Iterator[int]:
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             is_hidden = module in HIDDEN_MODULES or any(
-                module.startswith("pyspark") and each.name.startswith("_") for each in node.names
+                module.startswith("pyspark") and alias.name.startswith("_") for alias in node.names
             )
             if is_hidden or (module.startswith("py4j") and module not in OF_PY4J):
                 yield node.lineno
         elif isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
             if any(name in HIDDEN_MODULES or name.startswith("py4j") for name in names):
                 yield node.lineno

@@ -12,15 +12,17 @@ from stream_app import errors
 from stream_app.errors import CommitConflictError, CommitError, StreamAppError, UsageError
 
 CLASSES = [
-    each
-    for _, each in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(each, StreamAppError)
+    error_class
+    for _, error_class in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(error_class, StreamAppError)
 ]
 
 
 def test_the_tree_in_the_docstring_is_true() -> None:
     drawn = re.findall(r"^( *)[│├└─ ]*?(\w+Error)\b", errors.__doc__ or "", flags=re.MULTILINE)
-    assert sorted(name for _, name in drawn) == sorted(each.__name__ for each in CLASSES)
+    assert sorted(name for _, name in drawn) == sorted(
+        error_class.__name__ for error_class in CLASSES
+    )
     assert issubclass(CommitConflictError, CommitError)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from decimal import Decimal
 
@@ -21,7 +20,6 @@ from stream_app.format.bucket_hash import murmur_hashes
 from stream_app.format.casting.from_text import text_to_integer
 from stream_app.format.casting.times_from_text import text_to_time
 from stream_app.format.casting.to_text import number_to_text
-from stream_app.format.row_hash.md5_lanes import md5_lanes
 from stream_app.model.schema.data_type import DataType, parse_columns
 
 
@@ -110,14 +108,3 @@ def test_texts_are_hashed_as_drawn() -> None:
     """The first number is `hash('Spark')` of Spark, whose function is the same."""
     hashes = murmur_hashes(text_words(pa.array(["Spark", "", "kafka io", "abc"])))
     assert hashes.tolist() == [228093765, 142593372, 1548311382, 1322437556]
-
-
-def test_padded_strings_have_the_digests_of_the_rfc() -> None:
-    """So many strings that they are hashed together."""
-    texts = [b"", b"abc", b"x" * 55, b"x" * 56] * 200
-    offsets = np.cumsum([0, *(len(text) for text in texts)])
-    high, low = md5_lanes(np.frombuffer(b"".join(texts), np.uint8), offsets)
-    digests = [f"{first:016x}{last:016x}" for first, last in zip(high, low, strict=True)]
-    assert len(set(digests)) == 4
-    assert digests[:2] == ["d41d8cd98f00b204e9800998ecf8427e", "900150983cd24fb0d6963f7d28e17f72"]
-    assert digests[2:4] == [hashlib.md5(text).hexdigest() for text in texts[2:4]]

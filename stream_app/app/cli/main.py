@@ -9,6 +9,7 @@ Exit codes:
 * 1: the verb failed but may succeed when it is repeated, or `check` found a problem.
 * 2: only an operator can fix the cause, such as wrong arguments, a missing table or a damaged file.
   `errors` lists the classes.
+* 3: `check` found nothing wrong, but could not compare everything; or rows wait for a compaction.
 * 130: Ctrl-C ended the verb.
 * 141: the reader of the output has gone away, as in ``read TABLE | head``.
 """
@@ -38,7 +39,8 @@ READER_GONE = 141
 
 
 _EPILOG = """\
-exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it; 130 ended by Ctrl-C
+exit codes: 0 done; 1 failed, may be tried again; 2 only an operator can mend it;
+  3 not everything was compared, or rows wait; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""
 
 
@@ -85,11 +87,6 @@ def _wanted(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
     return next((verb for verb in verbs if argv and verb.name == argv[0]), None)
 
 
-def exit_code(error: BaseException) -> int:
-    """The process's exit code after an error."""
-    return error.exit_code if isinstance(error, StreamAppError) else FAILED
-
-
 def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     """Run the verb, and report its error."""
     try:
@@ -102,7 +99,7 @@ def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) ->
         return READER_GONE
     except StreamAppError as error:
         print(error, file=sys.stderr)
-        return exit_code(error)
+        return error.exit_code
     except OSError as error:
         problem = storage_error(error)
         print(problem, file=sys.stderr)

@@ -1,10 +1,10 @@
-"""The job's configuration: a TOML file, the environment and ``--set`` → a frozen `AppConfig`.
+"""Loads the job's configuration from a TOML file, the environment and ``--set``.
 
-Called by `cli`. Precedence: file < environment (``STREAM_APP_SOURCE__MIN_PARTITIONS``: two
-underscores part section from key and stand for a dot, one for a hyphen) < ``--set KEY=VALUE``.
-Nested tables and dotted keys are the same thing here: everything is flattened to dotted keys.
-All problems are reported at once, each with where it came from and its key. Relative paths
-stay as they are: they are relative to the current directory, as spark-submit's are.
+Called by `cli`. The environment overrides the file, and ``--set KEY=VALUE`` overrides both. In a
+variable such as ``STREAM_APP_SOURCE__MIN_PARTITIONS`` two underscores stand for a dot, and one for
+a hyphen. Nested tables and dotted keys mean the same, because all keys are flattened to dotted
+keys. All problems are reported at once, each with its key and the origin of its value. Relative
+paths are relative to the current directory, like those of spark-submit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
-from stream_app.app.config.source_clusters import (
-    ClusterSetting,
-)
+from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_problems import source_problems
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
@@ -51,13 +49,13 @@ from stream_app.planning.sync.table_share import TableShare
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppConfig:
-    """The whole configuration; its text holds no secret.
+    """The whole configuration. Its `repr` contains no secret.
 
     Attributes:
         tables: the tables of ``[table]`` or ``[sync]``, with ``[source]``, ``[file-system]``,
             ``[catalog]``.
-        spark: Spark's settings.
-        secrets: texts that no output may show.
+        spark: settings of Spark.
+        secrets: texts that no output may contain.
     """
 
     tables: SingleTableOrDatabase
@@ -66,7 +64,7 @@ class AppConfig:
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
-        """The whole configuration for logs, with secrets hidden."""
+        """Return the whole configuration for logs, with secrets hidden."""
         tables = self.tables
         sections = {
             "catalog": self._masked(tables.catalog),
@@ -114,8 +112,7 @@ _SECTIONS = {
     "stream": StreamConfig,
 }
 FREE_SECTIONS = ("catalog", "file-system", "spark")
-"""Sections whose keys are declared elsewhere: by Paimon's catalogs, by file systems, and by
-Spark."""
+"""Sections whose keys Paimon's catalogs, the file systems and Spark declare."""
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
@@ -125,18 +122,18 @@ REMOVED = {
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
 }
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""Section → the prefix of keys that are passed on, and their family."""
+"""Section → prefix of keys → the family of these keys."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
-    """Read, overlay and check the configuration.
+    """Read the configuration, apply the overrides, and check the result.
 
     Args:
         overrides: ``KEY=VALUE`` of each ``--set``, e.g. ``table.options.bucket=8``.
         environ: the process's environment.
 
     Raises:
-        UsageError: lists every problem.
+        UsageError: the configuration has problems; the error lists all of them.
     """
     problems: list[str] = []
     settings = read_settings(path, overrides, environ, problems)
@@ -178,7 +175,7 @@ def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> Singl
 def _warehouse_of_catalog(
     catalog: dict[str, Any], section: str, tables: dict[str, Any]
 ) -> set[str]:
-    """Share one warehouse between catalog and tables; returns the keys that are filled in so."""
+    """Let catalog and tables share one warehouse. Return the keys that it has filled in."""
     if catalog and "warehouse" in tables:
         catalog.setdefault("warehouse", tables["warehouse"])
     elif "warehouse" in catalog:
@@ -188,7 +185,10 @@ def _warehouse_of_catalog(
 
 
 def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
-    """Section → field → value; a value that cannot be converted is a problem and left out."""
+    """Return section → field → value.
+
+    A value that cannot be converted is left out, as a problem.
+    """
     values: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
     for full_key, setting in settings.items():
         section, _, key = full_key.partition(".")
@@ -239,7 +239,7 @@ def _unknown(section: str, key: str) -> str:
 
 
 def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Problems of values that contradict each other: (key, problem)."""
+    """Yield (key, problem) for values that contradict each other."""
     yield from source_problems(config.tables, given_keys)
     yield from config.tables.problems(given_keys)
     yield from config.tables.expectations.problems()

@@ -27,7 +27,7 @@ def of_one_expectation(setting: Setting, key: str) -> str:
     """Convert a value of a key ``NAME.condition``, ``NAME.action`` or ``NAME.tables``.
 
     Raises:
-        WrongValueError: there is no such key, or the value does not fit it.
+        WrongValueError: the key is unknown, or its value is invalid.
     """
     _, dot, rest = key.rpartition(".")
     if not dot:
@@ -63,15 +63,15 @@ class ExpectationsConfig:
         ]
 
     def of_table(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """The expectations of one table among many.
+        """Return the expectations for one table of a whole database.
 
         Raises:
-            UsageError: an expectation names the table, and does not fit its columns.
+            UsageError: an expectation names the table but does not fit its columns.
         """
         return [one for one in self.all if _applies(one, name, columns)]
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Problems that do not depend on tables: (key, problem)."""
+        """Yield (key, problem) for problems that do not depend on tables."""
         for name in self._names:
             if f"{name}.{CONDITION}" not in self.settings:
                 yield f"expectations.{name}.{CONDITION}", "is missing: such as 'amount > 0'"
@@ -88,10 +88,10 @@ class ExpectationsConfig:
 
 
 def _applies(expectation: Expectation, name: str, columns: RowType) -> bool:
-    """Whether an expectation is one of the table `name`.
+    """Return whether an expectation applies to the table `name`.
 
     Raises:
-        UsageError: it names the table, and does not fit its columns.
+        UsageError: the expectation names the table but does not fit its columns.
     """
     pattern = expectation.tables
     if pattern is None:
@@ -104,10 +104,10 @@ def _applies(expectation: Expectation, name: str, columns: RowType) -> bool:
 
 
 def check_columns(expectation: Expectation, name: str, columns: RowType) -> None:
-    """Check that the table `name` has an expectation's columns, in types that it compares.
+    """Check that the table `name` has the columns of an expectation, in types that it can compare.
 
     Raises:
-        UsageError: it has not.
+        UsageError: a column is missing, or its type does not fit.
     """
     key = f"expectations.{expectation.name}"
     try:

@@ -1,7 +1,7 @@
-"""Secrets: recognises secret settings, and hides their texts in all output.
+"""Recognises secret settings by their names, and hides their texts in all output.
 
-A setting is a secret by its name. Its text can appear anywhere, for example in the error of a
-client. So `hiding` searches the streams, log and events of jobs and of the command line for it.
+A secret's text can appear anywhere, for example in the error of a client library. So `hiding`
+filters the streams and logs of jobs and of the command line.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    # These are of Java's login modules: password, clientSecret, and others named so.
+    # Options of Java's login modules, such as password and clientSecret.
     r'\b\w*(?:password|secret|token)\w*\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))',
     re.IGNORECASE,
 )
 _LENGTH_MIN = 4
-"""Hiding shorter texts would turn the log into stars; they are still hidden under their names."""
+"""Hiding shorter texts everywhere would make logs unreadable; their own keys still hide them."""
 
 
 def is_secret(name: str) -> bool:
-    """Whether a key, or the name of a variable or file, says that its value is a secret."""
+    """Return whether the name of a key, variable or file marks its value as a secret."""
     return _NAMES.search(name) is not None and not name.endswith((".provider", ".enabled"))
 
 
 class Secrets:
-    """Texts that no output may show.
+    """Texts that no output may contain.
 
     Args:
-        values: whole values of settings; a password within ``sasl.jaas.config`` is found.
+        values: whole values of settings, among them ``sasl.jaas.config`` with the passwords in it.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -47,36 +47,36 @@ class Secrets:
         self._forms = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """The text without them."""
+        """Return the text with each secret replaced by stars."""
         for form in self._forms:
             text = text.replace(form, HIDDEN)
         return text
 
     def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
-        """Hide secrets as `hide` does, in a text whose parts were escaped."""
+        """Hide secrets also in their escaped form."""
         for form in self._forms:
             text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
         return text
 
     def are_in(self, text: str) -> bool:
-        """Whether the text contains a secret."""
+        """Return whether the text contains a secret."""
         return any(form in text for form in self._forms)
 
 
 class HidingStream:
-    """A text stream that hides secrets."""
+    """A text stream that hides secrets in what is written to it."""
 
     def __init__(self, stream: IO[str], secrets: Secrets) -> None:
         self._stream = stream
         self._secrets = secrets
 
     def write(self, text: str) -> int:
-        """Write the text without them."""
+        """Write the text with secrets hidden."""
         self._stream.write(self._secrets.hide(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write the texts without them."""
+        """Write the texts with secrets hidden."""
         for line in lines:
             self.write(line)
 
@@ -85,7 +85,7 @@ class HidingStream:
 
 
 def hidden(stream: IO[str], secrets: Secrets) -> IO[str]:
-    """The stream, with secrets hidden."""
+    """Wrap a stream so that it hides secrets."""
     return cast(IO[str], HidingStream(stream, secrets))
 
 
@@ -115,7 +115,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A secret as it is, quoted, and line by line like a key in a file."""
+    """Yield a secret as it is, in quoted forms, and line by line like a key in a file."""
     parts = [value, *(quoted[1] or quoted[2] for quoted in _QUOTED.finditer(value))]
     for part in parts:
         for text in (part, re.sub(r"\\(.)", r"\1", part)):

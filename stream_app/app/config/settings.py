@@ -1,8 +1,8 @@
 """Reads settings from a TOML file, the environment and ``--set``, which override in this order.
 
-Called by `app_config`, which says what they mean. This module flattens them to dotted keys, and
+Called by `app_config`, which interprets the settings. This module flattens them to dotted keys. It
 replaces references to the environment or to files: ``${env:NAME}`` and ``${file:PATH}``. Secrets
-belong into references or the file, because all users of the machine see a command line.
+belong in references or the file, because all users of the machine can see a command line.
 """
 
 from __future__ import annotations
@@ -30,28 +30,27 @@ _AWS_SECRETS = (
     "AWS_SECURITY_TOKEN",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-"""Variables with secrets whose names do not show that: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are
-paths."""
+"""AWS's variables with secrets, which their names do not show: some other names are of paths."""
 _ICEBERG_CATALOGS = "PYICEBERG_CATALOG__"
-"""Variables by which PyIceberg gets logins of Iceberg's catalogs."""
+"""The prefix of variables from which PyIceberg reads the logins of Iceberg's catalogs."""
 
 
 def read_settings(
     path: Path, overrides: Sequence[str], environ: Mapping[str, str], problems: list[str]
 ) -> dict[str, Setting]:
-    """All settings by key, with references replaced.
+    """Return key → setting for all settings, with references replaced.
 
     Args:
         overrides: ``KEY=VALUE`` of each ``--set``.
-        problems: gets a line for each problem.
+        problems: a list to which each problem is appended as a line.
 
     Raises:
-        UsageError: there is no such file, or it is not TOML.
+        UsageError: the file does not exist, or it is not TOML.
     """
     settings = _from_file(path, problems)
     settings |= _from_environment(environ, problems)
     settings |= _from_overrides(overrides, problems)
-    # An empty text removes a key, so that a topic pattern can replace a file's topics.
+    # An empty text removes a key: so an override can replace a file's topics by a topic pattern.
     return {
         key: _resolved(key, setting, environ, problems)
         for key, setting in settings.items()
@@ -60,7 +59,7 @@ def read_settings(
 
 
 def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
-    """Options of file systems from variables: ``STREAM_APP_FILE_SYSTEM__S3__ENDPOINT``.
+    """Return options of file systems from variables: ``STREAM_APP_FILE_SYSTEM__S3__ENDPOINT``.
 
     Raises:
         UsageError: a reference cannot be resolved.
@@ -69,7 +68,7 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def catalog_options(environ: Mapping[str, str]) -> dict[str, str]:
-    """Options of a catalog from variables, ``STREAM_APP_CATALOG__METASTORE`` among them; or none.
+    """Return a catalog's options from variables; empty without ``STREAM_APP_CATALOG__METASTORE``.
 
     Raises:
         UsageError: a reference cannot be resolved.
@@ -91,12 +90,12 @@ def _section_options(environ: Mapping[str, str], section: str) -> dict[str, str]
 
 
 def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of file systems as variables for another process."""
+    """Return options of file systems as variables for another process."""
     return _variables(options, _FILE_SYSTEM)
 
 
 def catalog_variables(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of a catalog as variables for another process."""
+    """Return options of a catalog as variables for another process."""
     return _variables(options, _CATALOG)
 
 
@@ -108,7 +107,7 @@ def _variables(options: Mapping[str, str], section: str) -> dict[str, str]:
 
 
 def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
-    """Texts to hide: secret settings, what they refer to, and variables of AWS and PyIceberg."""
+    """Return the texts to hide: secret settings, references, and variables of AWS and PyIceberg."""
     secrets = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
     for name, value in environ.items():
         if name.startswith(_ICEBERG_CATALOGS) and is_secret(name):
@@ -123,7 +122,7 @@ def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """Texts to hide for a command line without a configuration file."""
+    """Return the texts to hide for a command line without a configuration file."""
     problems: list[str] = []
     settings = {
         key: _resolved(key, setting, environ, problems)
@@ -133,7 +132,7 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
 
 
 def written_key(key: str) -> str:
-    """A key as users write it."""
+    """Return a key as users write it."""
     return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
 
 
@@ -170,7 +169,7 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
 
 
 def _canonical(key: str) -> str:
-    """A key of Spark below its section's name: users may write ``spark.`` once or twice."""
+    """Return the key under ``[spark]``: users may write its prefix ``spark.`` once or twice."""
     return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
 
 
@@ -181,7 +180,7 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
         if not match:
             continue
         if match[1] == "SPARK":
-            # Their names have capitals, which a variable's name cannot express.
+            # Spark's settings have capital letters, which a variable's name cannot express.
             problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
             continue
         parts = [match[1], *match[2].split("__")]
@@ -212,11 +211,14 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
 def _resolved(
     key: str, setting: Setting, environ: Mapping[str, str], problems: list[str]
 ) -> Setting:
-    """The setting with its references replaced; problems name the reference, never a value."""
+    """Return the setting with its references replaced.
+
+    Problems name the reference, never a value.
+    """
     if not isinstance(setting.value, str) or not REFERENCE.search(setting.value):
         return setting
     is_hidden = is_secret(key)
-    # Keys of a store are read from their files again when they have expired.
+    # A store's keys are read from their files again after they have expired.
     is_renewed = is_hidden and key.startswith(_FILE_SYSTEM)
     secrets = []
 

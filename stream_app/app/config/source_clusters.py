@@ -1,6 +1,6 @@
-"""The Kafka clusters of ``[source]``: its own, and those of ``[source.clusters.NAME]``.
+"""The Kafka clusters of a job: that of ``[source]``, and those of ``[source.clusters.NAME]``.
 
-Read by `app_config`; `app.source` connects to them.
+`app_config` reads them, and `app.source` connects to them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _OF_ONE_CLUSTER: Mapping[str, Callable[[Setting], str | tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A cluster of Kafka and the topics that the job reads there.
+    """A Kafka cluster, with the topics that the job reads there.
 
     Attributes:
-        name: empty for the cluster of ``[source]`` itself.
-        topics: names; empty when `topic_pattern` chooses them.
+        name: the cluster's name; empty for the cluster of ``[source]`` itself.
+        topics: the topics' names; empty if `topic_pattern` chooses them.
         kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
     """
 
@@ -40,7 +40,7 @@ class Cluster:
 
     @property
     def section(self) -> str:
-        """The section of the configuration."""
+        """The cluster's section of the configuration."""
         return f"source.clusters.{self.name}" if self.name else "source"
 
 
@@ -55,7 +55,7 @@ def of_one_cluster(setting: Setting, key: str) -> ClusterSetting:
     """Convert a value of a key under ``source.clusters.``.
 
     Raises:
-        WrongValueError: there is no such key, or the value does not fit it.
+        WrongValueError: the key is unknown, or its value is invalid.
     """
     name, dot, rest = key.partition(".")
     if not dot:
@@ -70,11 +70,11 @@ def of_one_cluster(setting: Setting, key: str) -> ClusterSetting:
 
 
 def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> list[Cluster]:
-    """The clusters of some settings.
+    """Return the clusters that settings under ``source.clusters.`` describe.
 
     Args:
         settings: ``NAME.KEY`` → its value.
-        first: the cluster of ``[source]``, whose topics the others have unless they name theirs.
+        first: the cluster of ``[source]``, whose topics are the default of the others.
     """
     by_name: dict[str, dict[str, str | tuple[str, ...]]] = {}
     for key, setting in settings.items():
@@ -101,7 +101,7 @@ def _cluster(name: str, given: Mapping[str, str | tuple[str, ...]], first: Clust
 
 
 def cluster_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
-    """Problems of clusters beside that of ``[source]``: (key, problem)."""
+    """Yield (key, problem) for the clusters other than that of ``[source]``."""
     for cluster in clusters:
         if not cluster.bootstrap_servers:
             yield (
@@ -113,7 +113,7 @@ def cluster_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
 
 
 def client_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
-    """Problems of options of Kafka's client: (key, problem)."""
+    """Yield (key, problem) for options of Kafka's client."""
     for cluster in clusters:
         for key in sorted(values.SET_BY_SPARK.keys() & cluster.kafka_options.keys()):
             instead = values.SET_BY_SPARK[key].replace(

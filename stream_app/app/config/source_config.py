@@ -1,6 +1,6 @@
-"""Section ``[source]`` of the configuration: its fields and their keys.
+"""Section ``[source]`` of the configuration, with its fields and their keys.
 
-Read by `app_config`, which also checks combinations of keys.
+`app_config` reads it, and also checks combinations of keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SourceKind(enum.Enum):
 
 
 class TopicReader(enum.Enum):
-    """The reader of topics: librdkafka, or Spark's own source."""
+    """The reader of topics: librdkafka, or Spark's Kafka source."""
 
     NATIVE = "native"
     SPARK = "spark"
@@ -40,24 +40,27 @@ class SourceConfig:
     """Section ``[source]``.
 
     Attributes:
-        topics: names; empty when `topic_pattern`, a regular expression, chooses them.
-        format_options: the message format's own options, e.g. ``decimal.handling.mode``.
-        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
-        starting_timestamp: instead, milliseconds since 1970 of the first messages.
-        starting_offsets_by_timestamp: instead, the times of topics or of their partitions.
-        group_id: a consumer group whose offsets a new job begins at, and that gets its own.
-        snapshot_from: URL of the database whose rows a new job reads first; None: it reads topics.
-        snapshot_password: of the user in that URL; None: as the driver's variable says.
-        snapshot_table: the table there; None: it has the name of the job's table.
-        snapshot_rows: most rows of a part of a table that a task reads.
-        max_offsets_per_trigger: most records of an epoch; None: all available ones.
-        min_partitions: least number of tasks that read; None: the number of cores.
-        reader: None: the native one if it can.
+        topics: the topics' names; empty if the regular expression `topic_pattern` chooses them.
+        format_options: options of the message format, such as ``decimal.handling.mode``.
+        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; used only with a new checkpoint.
+        starting_timestamp: instead, the time from which messages are read, in ms since 1970.
+        starting_offsets_by_timestamp: instead, these times for each topic or partition.
+        group_id: the consumer group at whose offsets a new job begins, and whose offsets the job
+            commits.
+        snapshot_from: URL of the database whose rows a new job loads first, or None to read only
+            topics.
+        snapshot_password: the password of the URL's user, or None to use the driver's variable.
+        snapshot_table: the table in that database, or None if it has the name of the job's table.
+        snapshot_rows: the maximum number of rows that one task reads of a table.
+        max_offsets_per_trigger: the maximum number of records of an epoch, or None for all
+            available ones.
+        min_partitions: the minimum number of reading tasks, or None for the number of cores.
+        reader: the reader to use, or None for the native one if it is able to.
         kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
-        clusters: ``NAME.bootstrap-servers`` and so on, of further clusters.
-        merge_shards: whether records of several tables of the source belong into the table.
-        path: folder of ``*.jsonl``; only of the kind `SourceKind.FILES`.
-        lowers_names: whether columns have the source's names in lower case; follows from
+        clusters: settings of further clusters, such as ``NAME.bootstrap-servers``.
+        merge_shards: whether the table stores records of several source tables.
+        path: the folder of ``*.jsonl``, for `SourceKind.FILES`.
+        lowers_names: whether columns have the source's names converted to lower case, according to
             ``sync.case-sensitive``.
     """
 
@@ -91,14 +94,14 @@ class SourceConfig:
     lowers_names: bool = False
 
     def column_of(self, name: str) -> str:
-        """The table's column for a column of the source."""
+        """Return the table's column for a column of the source."""
         aliases = parse_aliases(self.format_options.get(COLUMN_ALIASES, ""))
         cased = name.lower() if self.lowers_names else name
         return aliases.get(cased, cased)
 
     @property
     def kafka_clusters(self) -> list[Cluster]:
-        """The clusters with the job's topics; the first one has no name."""
+        """The clusters with the job's topics, of which the first has an empty name."""
         first = Cluster(
             bootstrap_servers=self.bootstrap_servers,
             topics=self.topics,
@@ -109,7 +112,7 @@ class SourceConfig:
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """The topics as the job calls them; empty if a pattern chooses some."""
+        """The job's names of its topics; empty if a pattern chooses topics."""
         clusters = self.kafka_clusters
         if any(cluster.topic_pattern is not None for cluster in clusters):
             return ()
@@ -117,18 +120,18 @@ class SourceConfig:
 
     @property
     def begins_at_oldest(self) -> bool:
-        """Whether a new job reads the topics from their first messages on."""
+        """Whether a new job reads its topics from the oldest messages."""
         begins_elsewhere = self.begins_at_times or self.group_id or self.snapshot_from
         return self.starting_offsets == "earliest" and not begins_elsewhere
 
     @property
     def begins_at_times(self) -> bool:
-        """Whether the time of messages says where a new job begins."""
+        """Whether a new job begins at a time of messages."""
         return self.starting_timestamp is not None or self.starting_offsets_by_timestamp is not None
 
     @property
     def begins_at_group(self) -> bool:
-        """Whether a new job begins where a consumer group is."""
+        """Whether a new job begins at the offsets of a consumer group."""
         return (
             self.group_id is not None
             and not self.begins_at_times

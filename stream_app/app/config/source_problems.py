@@ -1,6 +1,6 @@
-"""Finds problems of ``[source]`` before a message is read, each with its key.
+"""Checks ``[source]`` before a message is read, and reports each problem with its key.
 
-Called by `app_config`, which reports them with those of the other sections.
+Called by `app_config`, which reports them with the problems of other sections.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STARTS = (
     "source.starting-timestamp",
     "source.starting-offsets-by-timestamp",
 )
-"""Keys that say where a new job begins; at most one of them is given."""
+"""Keys that set where a new job begins, of which at most one may be given."""
 
 
 def source_problems(tables: TablesOfJob, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Problems of the section beside the other sections: (key, problem).
+    """Yield (key, problem) for the section, in combination with the other sections.
 
     Args:
         given_keys: the keys of the whole configuration.
@@ -59,7 +59,7 @@ def source_problems(tables: TablesOfJob, given_keys: Collection[str]) -> Iterato
 def _cluster_problems(
     tables: TablesOfJob, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Problems of further clusters beside the other settings: (key, problem)."""
+    """Yield (key, problem) for further clusters, in combination with other settings."""
     source = tables.source
     if not source.clusters:
         return
@@ -87,13 +87,16 @@ def _cluster_problems(
 
 
 def _says_more(source: SourceConfig, key: str) -> bool:
-    """Whether a key has another value than its default, which a printed configuration repeats."""
+    """Return whether a key's value differs from its default.
+
+    Printed configurations also contain defaults.
+    """
     name = key.removeprefix("source.").replace("-", "_")
     return bool(getattr(source, name) != getattr(SourceConfig(), name))
 
 
 def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Problems of a first load from a database: (key, problem)."""
+    """Yield (key, problem) for a first load from a database."""
     if source.snapshot_from is None:
         for key in sorted(given_keys):
             if key.startswith("source.snapshot-") and _says_more(source, key):
@@ -125,7 +128,7 @@ def _format_problems(
 def _foreign_option_problems(
     chosen: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Problems of options that belong to another format than the chosen one: (key, problem)."""
+    """Yield (key, problem) for options that belong to a format other than the chosen one."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():
         names.setdefault(known.section, []).append(known.name)

@@ -1,6 +1,6 @@
-"""Section ``[stream]`` of the configuration: its fields and their keys.
+"""Section ``[stream]`` of the configuration, with its fields and their keys.
 
-Read by `app_config`, which also checks combinations of keys.
+`app_config` reads it, and also checks combinations of keys.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
 ENVIRONMENT = "environment"
-"""The value of an address that defers to the variables of the client's own project."""
+"""The value of an address for which the client library's own variables decide."""
 
 
 class NonInsertRecords(enum.Enum):
-    """The effect of a change that needs a primary key on a table without one."""
+    """The reaction to a change that needs a primary key, on a table without one."""
 
     ERROR = "error"
     QUARANTINE = "quarantine"
 
 
 class RepeatedRecords(enum.Enum):
-    """Whether records are stored that the table has from a job with another checkpoint."""
+    """Whether to store records that a job with another checkpoint has already stored."""
 
     REFUSE = "refuse"
     STORE = "store"
 
 
 class CompactionPolicy(enum.Enum):
-    """Whether a table's options decide when a bucket is compacted, or the job chooses by sizes."""
+    """Whether the table's options or the job itself decides when a bucket is compacted."""
 
     OPTIONS = "options"
     AUTO = "auto"
@@ -47,7 +47,7 @@ class LogFormat(enum.Enum):
 
 
 def share_text(setting: Setting) -> str:
-    """A share of a database's tables, such as ``3/8``."""
+    """Convert a share of a database's tables, such as ``3/8``."""
     text = values.text(setting)
     if TableShare.parsed(text) is None:
         raise WrongValueError(
@@ -62,27 +62,32 @@ class StreamConfig:
     """Section ``[stream]``.
 
     Attributes:
-        share: the job's share of the tables of a database, such as ``3/8``; None: all tables.
+        share: the job's share of a database's tables, such as ``3/8``, or None for all tables.
         trigger: ``availableNow``, or the time between the starts of two epochs.
-        freshness: milliseconds that rows may be old when readers see them; the job makes epochs as
-            long as that allows. None: ``trigger`` decides.
-        quarantine: folder for records that cannot be decoded; None: the first one stops the job.
-        max_bad_records: most bad records of a run; None: no limit.
-        write_parallelism: tasks that write; None: Spark's default.
-        driver_messages: messages of an epoch that the driver itself writes; 0: it writes none.
-        compaction_policy: whether compactions of the job choose their rules.
-        compaction_freshness: sorted runs that they may leave a reader to merge.
-        compaction_cores: compactions that run at a time; None: half of Spark's cores.
-        metrics_port, metrics_address: where Prometheus asks; no port: there is no endpoint.
-        max_staleness: milliseconds that a table may be behind for the job to be ready.
-        web_port, web_host: port and address of the page in a browser; no port: there is none.
-        web_names: hosts to which the page answers, beside ``localhost``, addresses and the
-            machine's own.
-        webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
-        otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
-        openlineage_url: address of a lineage service; ``environment``: as the client's own
-            settings say.
-        openlineage_namespace: the namespace in which that service keeps the job.
+        freshness: the maximum age of rows when readers see them, in ms, from which the job derives
+            the length of epochs; without it ``trigger`` decides.
+        quarantine: the folder for records that cannot be decoded, or None to stop at the first one.
+        max_bad_records: the maximum number of bad records of a run, or None without a limit.
+        write_parallelism: the number of writing tasks, or None for Spark's default.
+        driver_messages: the maximum number of messages of an epoch that the driver itself writes;
+            0: none.
+        compaction_policy: whether the job chooses the rules of its compactions.
+        compaction_freshness: the number of sorted runs that compactions may leave for readers to
+            merge.
+        compaction_cores: the number of concurrent compactions, or None for half of Spark's cores.
+        metrics_port, metrics_address: port and address of the Prometheus endpoint, or no port
+            without it.
+        max_staleness: how far a table of a ready job may be behind, in ms.
+        web_port, web_host: port and address of the web page, or no port without it.
+        web_names: the host names under which the page responds, in addition to ``localhost``,
+            addresses and the machine's own name.
+        webhook_url, webhook_secret: the URL that gets notifications, and the secret that signs
+            them.
+        otlp_endpoint: the address that gets traces by OTLP, ``environment`` to use OpenTelemetry's
+            variables, or None to send none.
+        openlineage_url: the address of a lineage service, or ``environment`` to use the client's
+            own settings.
+        openlineage_namespace: the job's namespace in that service.
     """
 
     checkpoint: str = values.key(values.folder, "")
@@ -119,17 +124,17 @@ class StreamConfig:
 
     @property
     def is_available_now(self) -> bool:
-        """Whether the job ends when the messages that were there at its start are in the table."""
+        """Whether the job ends after it has stored the messages that existed at its start."""
         return self.trigger == "availableNow"
 
     @property
     def pause_s(self) -> float:
-        """Most seconds between two looks at the source, if epochs take no longer."""
+        """The maximum time between two looks at the source, if epochs take no longer."""
         if self.is_available_now:
             return 0.0
         return (self.freshness or parse_duration_ms(self.trigger)) / 1000
 
 
 def with_limit(given: dict[str, Any]) -> dict[str, Any]:
-    """The same section; without a quarantine the limit is 0, because a bad record would be lost."""
+    """Return the section's values, with a limit of 0 bad records unless there is a quarantine."""
     return given if "quarantine" in given else {"max_bad_records": 0} | given

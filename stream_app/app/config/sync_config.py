@@ -1,7 +1,7 @@
-"""Section ``[sync]``: a whole database into tables of one warehouse.
+"""Section ``[sync]`` of the configuration, for a whole database in tables of one warehouse.
 
-Names and meanings are those of Paimon's action ``kafka_sync_database``. `planning.sync` has the
-rules.
+Its keys have the names and meanings of Paimon's action ``kafka_sync_database``. `planning.sync` has
+the rules.
 
 Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 """
@@ -49,11 +49,11 @@ _OPTIONS = "options."
 
 
 class SourceTransactions(enum.Enum):
-    """What becomes of the transactions of the source.
+    """The treatment of the source's transactions.
 
     Attributes:
-        IGNORED: an epoch may end amid them.
-        WHOLE: an epoch ends between them, and all tables together get a snapshot.
+        IGNORED: an epoch may end in the middle of a transaction.
+        WHOLE: an epoch ends between transactions, and all tables get a database snapshot.
     """
 
     IGNORED = "ignored"
@@ -62,7 +62,7 @@ class SourceTransactions(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OneSetting:
-    """One setting under ``sync.tables.NAME.``: a list of names, or the text of a table's option."""
+    """One setting under ``sync.tables.NAME.``: a list of names, or the text of an option."""
 
     value: Names | str
 
@@ -71,7 +71,7 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
     """Convert a value of a key under ``sync.tables.NAME.``.
 
     Raises:
-        WrongValueError: there is no such key, or the value does not fit it.
+        WrongValueError: the key is unknown, or its value is invalid.
     """
     _, dot, rest = key.partition(".")
     if rest in OF_ONE_TABLE:
@@ -89,13 +89,14 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
-        computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
-            columns which they name.
-        renames: what tables do when their source has renamed a column.
-        transactions: whether epochs end between the transactions of the source.
-        max_tables: most tables that the job creates; messages of others go to the quarantine.
+        computed_column, metadata_column, filter: as in ``[table]``, for each table that has the
+            columns that they name.
+        renames: the tables' reaction when their source renames a column.
+        transactions: whether epochs end only between the source's transactions.
+        max_tables: the maximum number of tables that the job creates; messages of more tables are
+            quarantined.
         options: the options of all tables.
-        tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
+        tables: settings of one table, such as ``NAME.primary-keys`` and ``NAME.options.KEY``.
     """
 
     warehouse: str = values.key(values.text, "")
@@ -134,7 +135,7 @@ class SyncConfig:
 
     @property
     def rules(self) -> SyncRules:
-        """The rules that select and name tables."""
+        """The rules that select source tables and name their targets."""
         names = [rule.name for rule in fields(SyncRules) if rule.name != "share"]
         return SyncRules(**{name: getattr(self, name) for name in names})
 
@@ -154,7 +155,7 @@ class SyncConfig:
 
     @property
     def mapping_options(self) -> MappingOptions:
-        """The mapping of the source's types to types of columns."""
+        """The options that map the source's types to types of columns."""
         return parse_mapping_options(
             self.type_mapping,
             inexact=self.inexact,
@@ -163,29 +164,29 @@ class SyncConfig:
         )
 
     def path(self, name: str) -> str:
-        """A table's path, as in Paimon's file-system catalog."""
+        """Return a table's path, as Paimon's file-system catalog has it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
 
     def cased(self, names: Iterable[str]) -> Names:
-        """Column names in the case that the tables use."""
+        """Return column names in the case that the tables use."""
         return tuple(name if self.case_sensitive else name.lower() for name in names)
 
     def format_options_of(self, name: str) -> Mapping[str, str]:
-        """Options of the format for one table."""
+        """Return the format's options for one table."""
         given = {key: self.tables.get(f"{name}.{key}") for key in OF_FORMAT}
         return {key: str(one.value) for key, one in given.items() if one is not None}
 
     def renames_of(self, name: str) -> RenameReaction:
-        """The reaction of a table when its source has renamed a column."""
+        """Return how a table reacts when its source renames a column."""
         own = self.tables.get(f"{name}.{RENAMES}")
         return self.renames if own is None else RenameReaction(own.value)
 
     def name_of(self, location: str) -> str:
-        """The name of a table by its folder."""
+        """Return a table's name, which is the last part of its folder's path."""
         return location.rstrip("/").rpartition("/")[2]
 
     def named_tables(self) -> list[str]:
-        """The tables with settings of their own."""
+        """Return the tables that have settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
     def _one(self, name: str) -> OneTable:

@@ -1,7 +1,7 @@
-"""Finds problems of ``[sync]`` before a message is read, each with its key.
+"""Checks ``[sync]`` before a message is read, and reports each problem with its key.
 
-Problems that depend on the messages' columns appear only when a table is created
-(`applicable_rules`, `planning.sync.new_tables`). This module finds all others.
+Problems that depend on columns are reported when a table is created (`applicable_rules`,
+`planning.sync.new_tables`). This module finds all others.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _ANY_TYPE = (
 )
 _KEY = "the key of the source"
 _OF_TRANSACTIONS = ".transaction"
-"""The end of the name that Debezium gives to its topic of transactions."""
+"""The suffix of the name of Debezium's topic of transactions."""
 
 
 def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
-    """Problems of a first load of a whole database: (key, problem)."""
+    """Yield (key, problem) for a first load of a whole database."""
     if source.snapshot_from is None:
         return
     if source.snapshot_table is not None:
@@ -62,7 +62,7 @@ def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
 def sync_problems(
     sync: SyncConfig, source_kind: SourceKind, given_keys: Collection[str]
 ) -> _Problems:
-    """Problems of the section, beside the other sections: (key, problem)."""
+    """Yield (key, problem) for the section, in combination with the other sections."""
     if of_one := next((key for key in given_keys if key.startswith("table.")), None):
         yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
     if source_kind is not SourceKind.KAFKA:
@@ -81,7 +81,7 @@ def sync_problems(
 
 
 def transaction_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
-    """Problems of ``transactions = whole``: (key, problem)."""
+    """Yield (key, problem) for ``transactions = whole``."""
     if not chosen.has_transactions:
         yield "sync.transactions", f"'whole': source.format = {chosen.name!r} names none"
     if source.reader is TopicReader.SPARK:
@@ -99,10 +99,10 @@ def transaction_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Pr
 def drift_problems(
     sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
-    """Problems of the format's options for one table of a whole database.
+    """Yield (key, problem) for the format's options of single tables.
 
     Args:
-        options: the options of the format, for all tables.
+        options: the format's options for all tables.
     """
     unknown = DriftKind.UNKNOWN.option
     for key in {TYPE_MAPPING, INEXACT, JSON_AS} & options.keys():
@@ -122,7 +122,7 @@ def drift_problems(
 def _table_problems(
     sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
-    """Problems of ``[sync.tables.NAME]``."""
+    """Yield (key, problem) for ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
     for name in sync.named_tables():
         own = sync.format_options_of(name)
@@ -140,7 +140,7 @@ def _table_problems(
 
 
 def excluding_options(options: Mapping[str, str]) -> _Problems:
-    """Options of a format that have no effect beside others, or contradict them: (key, problem)."""
+    """Yield (key, problem) for the format's options that others contradict or make ineffective."""
     unknown, missing = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
     if options.get(unknown) != "evolve":
         for key in (NARROWED_COLUMNS, TYPE_MAPPING):
@@ -151,7 +151,7 @@ def excluding_options(options: Mapping[str, str]) -> _Problems:
 
 
 def _name_problems(sync: SyncConfig) -> _Problems:
-    """Problems of names: no table can have them, or the rules leave them out."""
+    """Yield (key, problem) for names that no table can have, or that the rules leave out."""
     folded = Counter(name.lower() for name in sync.table_mapping)
     for source, name in sync.table_mapping.items():
         if folded[source.lower()] > 1:
@@ -186,7 +186,7 @@ def _key_problems(sync: SyncConfig) -> _Problems:
 
 
 def _option_problems(sync: SyncConfig) -> _Problems:
-    """Problems of tables' options: each by itself, and contradictions."""
+    """Yield (key, problem) for tables' options, alone and in combination."""
     rules = sync.table_rules
     wrong = list(_each_option("sync.options", sync.options))
     yield from wrong
@@ -201,7 +201,7 @@ def _option_problems(sync: SyncConfig) -> _Problems:
         if wrong or wrong_own:
             continue
         keys = of_all if own.primary_keys is None else own.primary_keys
-        # Partition keys for all tables apply where a table has them.
+        # Partition keys for all tables apply only to tables that have these columns.
         partitioned_by = own.partition_keys or () if own.primary_keys else ()
         for problem in _certain(keys, partitioned_by, sync.options, own.options):
             if problem not in of_every_table:
@@ -217,16 +217,17 @@ def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
 def _certain(
     primary_keys: Names, partition_keys: Names, of_all: Mapping[str, str], own: Mapping[str, str]
 ) -> list[str]:
-    """The problem of these options for every table with such keys, whatever its columns are.
+    """Return the problems that these options have for every table with such keys.
 
-    A table is tried for each type that its columns may have, with every name that an option has.
+    It checks a table for each possible type of its columns, with a column for every name in an
+    option.
 
     Args:
-        primary_keys: `_KEY` alone: a key that only messages show.
-        of_all, own: options of all tables, and of one.
+        primary_keys: the primary key, or `_KEY` alone if only messages show it.
+        of_all, own: the options of all tables, and those of one table.
     """
     options: Mapping[str, str] = {**options_for(primary_keys, of_all), **own}
-    if not partition_keys:  # the table may have it all the same
+    if not partition_keys:  # the table may still have this option
         options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
     named = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()

@@ -1,6 +1,6 @@
-"""Section ``[table]``: the table, its made columns, and its filter of rows.
+"""Section ``[table]`` of the configuration: the table, its made columns, and its filter of rows.
 
-`app_config` reads it.
+`app_config` reads it, and also checks combinations of keys.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _HISTORY = "options.history"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """Section ``[table]``; `options` are Paimon's.
+    """Section ``[table]``, whose `options` are Paimon's.
 
     Attributes:
-        columns: as given; `all_columns` has the made ones too.
+        columns: the configured columns; `all_columns` adds the made columns.
         computed_columns: definitions such as ``dt=date_format(ts, yyyy-MM-dd)``.
-        metadata_columns: names of `cdc.computed.metadata_columns`.
-        branch: of the table; empty: the main one.
-        filter: the condition of rows that belong into the table.
+        metadata_columns: names from `cdc.computed.metadata_columns`.
+        branch: the table's branch; empty for the main branch.
+        filter: the condition that rows of the table must meet.
     """
 
     warehouse: str = values.key(values.text, "")
@@ -61,18 +61,18 @@ class TableConfig:
 
     @property
     def path(self) -> str:
-        """The table's path, as in Paimon's file-system catalog, and its branch."""
+        """The table's path, as Paimon's file-system catalog has it, with its branch."""
         branch = f"$branch_{self.branch}" if self.branch else ""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}{branch}"
 
     @property
     def history(self) -> HistoryColumns | None:
-        """The columns by which the table keeps every version of a row; None: it does not."""
+        """The columns of a table that keeps every version of a row; else None."""
         return history_columns(self.options)
 
     @property
     def made_columns(self) -> MadeColumns:
-        """The columns that no message has."""
+        """The columns that the job computes, because no message has them."""
         made = MadeColumns()
         if self.computed_columns or self.metadata_columns:
             made = made_columns_of(
@@ -82,7 +82,7 @@ class TableConfig:
 
     @property
     def all_columns(self) -> RowType:
-        """The table's columns, with the made ones."""
+        """The table's columns, including the made ones."""
         return (
             self.made_columns.columns(self.columns, arrow_type)
             if self.made_columns
@@ -93,7 +93,7 @@ class TableConfig:
 def table_problems(
     table: TableConfig, source: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Problems of the section: (key, problem).
+    """Yield (key, problem) for the section.
 
     Args:
         source: the format of the messages.
@@ -115,7 +115,7 @@ def table_problems(
     if any(key.startswith(f"table.{_HISTORY}") for key, _ in wrong_options):
         return
     whole = (yield from _made_columns(table, source)) if table.columns.fields else None
-    # Readable keys are checked with readable columns and options, too.
+    # The remaining keys are still checked, together with valid columns and options.
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given_keys
     if whole is None or wrong_options or not keys_fit:
         return
@@ -127,7 +127,7 @@ def table_problems(
 def missing_metadata(
     where: str, keys: Iterable[str], source: FormatDeclaration
 ) -> Iterator[tuple[str, str]]:
-    """Metadata that a format's messages do not have: (key, problem)."""
+    """Yield (key, problem) for metadata that the format's messages do not have."""
     for key in keys:
         if not source.has_times and key in METADATA and METADATA[key].needs_time:
             yield where, f"messages of {source.name} have no {key!r}"
@@ -136,7 +136,7 @@ def missing_metadata(
 def _made_columns(
     table: TableConfig, source: FormatDeclaration
 ) -> Generator[tuple[str, str], None, RowType | None]:
-    """Report problems of the made columns; return all columns, if they can be made."""
+    """Yield problems of the made columns. Return all columns, or None if they cannot be made."""
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
     yield from missing_metadata("table.metadata-columns", table.metadata_columns, source)

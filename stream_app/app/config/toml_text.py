@@ -12,7 +12,7 @@ from stream_app.message_format_registry import FORMATS
 
 
 def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
-    """Section → key → the value as TOML, with secrets hidden; unset keys are left out."""
+    """Return section → key → TOML value, with secrets hidden and unset keys left out."""
     chosen = FORMATS[config.source.format].section
     sections = {
         name: dict(_lines(chosen, name, settings)) for name, settings in config.masked().items()
@@ -23,7 +23,7 @@ def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
 
 
 def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The lines of a section; `chosen` is the section of the format that is chosen."""
+    """Yield (key, TOML value) for a section. `chosen` is the section of the format's options."""
     for name, value in settings.items():
         begin = _prefix(chosen, section, name)
         if begin is not None and isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterato
 
 
 def _prefix(chosen: str, section: str, name: str) -> str | None:
-    """The prefix of the keys of a family of options; None: the field holds one value."""
+    """Return the key prefix of a family of options, or None if the field holds one value."""
     if name == "format_options":
         return f"{chosen}."
     families = PREFIXES.get(section, {})
@@ -50,6 +50,6 @@ def _duration(millis: object) -> str:
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, Mapping):  # the configuration has it as text, too
+    if isinstance(value, Mapping):  # the configuration file also has JSON in a text here
         value = json.dumps(value)
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""Declares keys of the configuration, and converts a TOML value or a text for each.
+"""Declares keys of the configuration, and converts the value of each from TOML or text.
 
 A section declares a key as a field: `web_port: int | None = key(integer(1, 65535), None)`.
-`app_config` calls the key's converter, which returns the value or raises `WrongValueError` with
-words that continue after "source.topics: …".
+`app_config` calls the key's converter, which returns the value or raises `WrongValueError`. The
+error's text continues a line such as "source.topics: …".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SET_BY_SPARK = {
 """Options of Kafka's client that users cannot set, and the alternatives."""
 
 FILE_NAME_BYTES_MAX = 250
-"""255 on most file systems, less the suffix of a database's folder."""
+"""The limit is 255 bytes on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=enum.Enum)
 TopicTimes = Mapping[str, int | Mapping[str, int]]
@@ -48,10 +48,10 @@ _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it came from; from the environment and ``--set`` it is always text.
+    """A value and its origin. A value from the environment or ``--set`` is always text.
 
     Attributes:
-        secrets: texts that references brought in, which no output may show.
+        secrets: texts that replaced references, and that no output may contain.
     """
 
     value: object = field(repr=False)
@@ -72,11 +72,11 @@ def key(read: Callable[[Setting], Value], default: Value, *, is_secret: bool = F
 
 @dataclass(frozen=True, slots=True)
 class KeyFamily:
-    """The keys with a prefix.
+    """The keys that share a prefix.
 
     Attributes:
-        name: the field that holds their values, by the rest of their names.
-        read: converts a value; it also gets the rest of its key's name.
+        name: the field that maps the rest of each key to its value.
+        read: converts a value, given its setting and the rest of its key.
     """
 
     name: str
@@ -88,13 +88,13 @@ def key_family(
     read: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
     is_secret: bool = False,
 ) -> Any:
-    """Declare a field for all keys with a prefix, with the converter of `KeyFamily`."""
+    """Declare a field for all keys with a prefix, and the converter of their values."""
     metadata = {"prefixes": prefixes, "read_member": read}
     return field(default_factory=dict, repr=not is_secret, metadata=metadata)
 
 
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
-    """The keys that a section's fields declare, and their converters."""
+    """Return key → converter, for the keys that a section's fields declare."""
     return {
         one.name.replace("_", "-"): one.metadata["read"]
         for one in fields(section)
@@ -103,7 +103,7 @@ def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
 
 
 def families_of(section: type[Any]) -> dict[str, KeyFamily]:
-    """The prefixes of further keys of a section, and the family of each."""
+    """Return prefix → family, for the key families that a section's fields declare."""
     return {
         prefix: KeyFamily(one.name, one.metadata["read_member"])
         for one in fields(section)
@@ -112,7 +112,7 @@ def families_of(section: type[Any]) -> dict[str, KeyFamily]:
 
 
 def text(setting: Setting) -> str:
-    """A string that is not blank."""
+    """Convert to a string that is not blank."""
     if not isinstance(setting.value, str):
         raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
     if not setting.value.strip():
@@ -123,7 +123,7 @@ def text(setting: Setting) -> str:
 
 
 def folder(setting: Setting) -> str:
-    """A path on the driver, which a ``file:`` URI becomes too, or ``SCHEME://…`` of a cluster."""
+    """Convert to a local path, also from a ``file:`` URI, or to a cluster's ``SCHEME://…``."""
     location = text(setting)
     if not is_local(location):
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
@@ -140,7 +140,7 @@ def folder(setting: Setting) -> str:
 
 
 def boolean(setting: Setting) -> bool:
-    """A boolean."""
+    """Convert to a boolean."""
     if isinstance(setting.value, bool):
         return setting.value
     with suppress(ValueError):
@@ -150,7 +150,7 @@ def boolean(setting: Setting) -> bool:
 
 
 def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
-    """A whole number from `minimum` on, up to `maximum`."""
+    """Return a converter to an integer from `minimum` to `maximum`."""
 
     def convert(setting: Setting) -> int:
         value = setting.value
@@ -168,7 +168,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int
 
 
 def names(setting: Setting) -> tuple[str, ...]:
-    """A list of strings; as text ``a,b`` or ``["a", "b"]``."""
+    """Convert to a list of strings, also from the texts ``a,b`` and ``["a", "b"]``."""
     value = setting.value
     if setting.is_text:
         value = [part.strip() for part in str(value).strip("[] ").split(",")]
@@ -179,7 +179,7 @@ def names(setting: Setting) -> tuple[str, ...]:
 
 
 def some_names(setting: Setting) -> tuple[str, ...]:
-    """A list of strings that is not empty."""
+    """Convert to a non-empty list of strings."""
     listed = names(setting)
     if not listed:
         raise WrongValueError("must name at least one")
@@ -187,7 +187,7 @@ def some_names(setting: Setting) -> tuple[str, ...]:
 
 
 def host_names(setting: Setting) -> tuple[str, ...]:
-    """Host names without a port; ``*``: any."""
+    """Convert to a list of host names without a port; ``*`` means any."""
     listed = names(setting)
     for name in listed:
         if name != "*" and not re.fullmatch(r"[\w.-]+", name):
@@ -196,7 +196,7 @@ def host_names(setting: Setting) -> tuple[str, ...]:
 
 
 def definitions(setting: Setting) -> tuple[str, ...]:
-    """A list of strings; as text it may hold commas inside of brackets."""
+    """Convert to a list of strings. In a text, commas inside of brackets do not separate."""
     if not setting.is_text:
         return some_names(setting)
     given = str(setting.value).strip()
@@ -211,12 +211,12 @@ def definitions(setting: Setting) -> tuple[str, ...]:
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:
-    """Parse as `definitions` does; an empty list means none."""
+    """Convert as `definitions` does, but also accept an empty list."""
     return () if setting.value == [] else definitions(setting)
 
 
 def columns(setting: Setting) -> RowType:
-    """Column definitions, as in SQL."""
+    """Convert SQL column definitions to a row type."""
     try:
         return parse_columns(text(setting))
     except UsageError as error:
@@ -224,7 +224,7 @@ def columns(setting: Setting) -> RowType:
 
 
 def one_of(*values: str) -> Callable[[Setting], str]:
-    """Accept one of a few strings."""
+    """Return a converter that accepts only these strings."""
 
     def convert(setting: Setting) -> str:
         value = text(setting)
@@ -236,13 +236,16 @@ def one_of(*values: str) -> Callable[[Setting], str]:
 
 
 def member(choices: type[Member]) -> Callable[[Setting], Member]:
-    """A member of `choices`, by its value."""
+    """Return a converter to the member of `choices` with this value."""
     read = one_of(*(choice.value for choice in choices))
     return lambda setting: choices(read(setting))
 
 
 def web_address(*words: str) -> Callable[[Setting], str]:
-    """An ``http://`` or ``https://`` address, or one of some words; no message shows its text."""
+    """Return a converter that accepts an HTTP address or some words.
+
+    Its errors do not show the text.
+    """
 
     def convert(setting: Setting) -> str:
         value = text(setting)
@@ -256,7 +259,7 @@ def web_address(*words: str) -> Callable[[Setting], str]:
 
 
 def database_address(setting: Setting) -> str:
-    """A JDBC URL without a password, because command lines show it."""
+    """Convert to a JDBC URL, and refuse a password in it, because command lines show it."""
     value = text(setting)
     try:
         url = parse_jdbc_url(value, "the text", SERVERS)
@@ -274,7 +277,7 @@ def database_address(setting: Setting) -> str:
 
 
 def identifier(setting: Setting) -> str:
-    """A database's or table's name, which becomes the name of a folder."""
+    """Convert to the name of a database or table, which must be usable as a folder's name."""
     value = text(setting)
     if not re.fullmatch(r"[^/\\$.\s]+", value):
         raise WrongValueError(f"{value!r} must hold no blank, dot, slash or dollar sign")
@@ -289,7 +292,7 @@ def identifier(setting: Setting) -> str:
 
 
 def trigger(setting: Setting) -> str:
-    """Accept ``availableNow``, or an interval as Spark's processing-time trigger parses it."""
+    """Convert to ``availableNow``, or to an interval of Spark's processing-time trigger."""
     value = text(setting).strip()
     if value != "availableNow" and not _TRIGGER.fullmatch(value.lower()):
         raise WrongValueError(f"must be 'availableNow' or such as '5 seconds', is {value!r}")
@@ -297,7 +300,7 @@ def trigger(setting: Setting) -> str:
 
 
 def milliseconds(setting: Setting) -> int:
-    """A duration, such as ``5 min``."""
+    """Convert a duration such as ``5 min`` to milliseconds."""
     try:
         return parse_retention_ms(text(setting))
     except ValueError:
@@ -305,7 +308,7 @@ def milliseconds(setting: Setting) -> int:
 
 
 def regular_expression(setting: Setting) -> str:
-    """A pattern with the same meaning in Python and in Java, the language of Spark's source."""
+    """Convert to a pattern that means the same in Python and in Java, which Spark's source uses."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # of Java's nested sets, such as [a&&[b]]
@@ -316,7 +319,7 @@ def regular_expression(setting: Setting) -> str:
 
 
 def offsets(setting: Setting) -> str:
-    """Accept ``earliest``, ``latest``, or offsets by topic and partition as JSON."""
+    """Convert to ``earliest``, ``latest``, or JSON of offsets by topic and partition."""
     value = text(setting)
     if value in ("earliest", "latest"):
         return value
@@ -337,7 +340,7 @@ def offsets(setting: Setting) -> str:
 
 
 def timestamp(setting: Setting) -> int:
-    """Milliseconds since 1970, or ISO 8601 with a time zone."""
+    """Convert to milliseconds since 1970, also from ISO 8601 with a time zone."""
     value = setting.value
     if isinstance(value, datetime):
         value = value.isoformat()
@@ -357,7 +360,7 @@ def timestamp(setting: Setting) -> int:
 
 
 def topic_times(setting: Setting) -> TopicTimes:
-    """JSON: a time for each topic, or for each partition of a topic; milliseconds since 1970."""
+    """Convert JSON with a time, in ms since 1970, for each topic or partition."""
     value = text(setting)
     with suppress(ValueError):
         parsed = json.loads(value)
@@ -375,7 +378,7 @@ def _is_time_of_topic(value: object) -> bool:
 
 
 def free_text(setting: Setting) -> str:
-    """A value that is passed on as text: a setting of Paimon, Kafka or Spark."""
+    """Convert to text that is passed on to Paimon, Kafka or Spark."""
     value = setting.value
     if isinstance(value, bool):
         return str(value).lower()

@@ -1,1 +1,1 @@
-"""Shared by the job's ports: limits of connections and of their time."""
+"""Serves HTTP on the job's ports, with limits on connections and their time."""

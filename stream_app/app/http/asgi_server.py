@@ -1,4 +1,4 @@
-"""Serves an ASGI application with uvicorn, behind a guard: one request to a connection."""
+"""Serves an ASGI application with uvicorn, behind a guard and with one request per connection."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ AsgiMessage = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 Application = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
-"""An application, as ASGI declares it."""
+"""An application as the ASGI specification defines it."""
 
 
 class Server(uvicorn.Server):
-    """Uvicorn behind a guard; one answer ends a connection, so the guard knows its stage."""
+    """Uvicorn behind a guard.
+
+    It closes each connection after one response, so that the guard knows the connection's stage.
+    """
 
     def __init__(self, application: Application, guard: Guard) -> None:
         async def one_request(scope: AsgiMessage, receive: Receive, send: Send) -> None:
@@ -32,7 +35,7 @@ class Server(uvicorn.Server):
 
             await application(scope, receive, closing)
 
-        # Of level error: uvicorn would warn of each request that is not HTTP.
+        # The level is error, because uvicorn would warn of each request that is not HTTP.
         config = uvicorn.Config(
             one_request, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
             timeout_graceful_shutdown=1,
@@ -50,7 +53,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def serving(self, listener: socket.socket) -> Iterator[None]:
-        """Serve within the block, in a thread; closes the socket."""
+        """Serve within the block in a thread, and close the socket afterwards."""
         thread = threading.Thread(
             target=self.run,
             kwargs={"sockets": [listener]},

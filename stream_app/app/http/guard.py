@@ -1,13 +1,13 @@
-"""Bounds what strangers can do to a port: connections, their time, and lines of the log.
+"""Limits a port's connections, their duration, and the log lines that strangers can cause.
 
 Any machine that reaches a port of the job can connect, and each connection takes a file descriptor
-of the job. So a guard stands before the server's own protocol. It knows what each connection waits
-for, and closes those that take too long. When there are too many, one makes room, so that idle
-connections never keep a health probe out.
+of the job. So a guard wraps the server's own protocol. It tracks what each connection waits for,
+and closes those that take too long. At the limit it closes one for a new one, so that idle
+connections never block a health probe.
 
-A connection carries one request; the server behind the guard closes it after the answer.
+A connection carries one request, and the server behind the guard closes it after the response.
 
-It is a `Protocol` of asyncio, in front of the server's own.
+The guard is an asyncio `Protocol` that delegates to the server's.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _T = TypeVar("_T")
 _HEAD_END = b"\r\n\r\n"
 _LINE_MAX = 200
 _DESCRIPTORS_SHARE = 8
-"""The part of the process's descriptors that one port may use; the job needs the others."""
+"""One port may use one eighth of the process's descriptors; the job needs the others."""
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BACKLOG = 64
-"""Connections that the system queues for a server; asyncio accepts as many at once."""
+"""The number of connections that the system queues; asyncio accepts as many at once."""
 
 
 class WaitStage(Enum):
-    """The event that a connection waits for."""
+    """The event for which a connection waits."""
 
     HEAD = "the rest of a request's head"
     ANSWER = "the end of the answer"
@@ -47,8 +47,8 @@ class PortLimits:
     """The limits of a port.
 
     Attributes:
-        connections: the most at a time.
-        head_s, answer_s: seconds of those stages; that of events has no end.
+        connections: the maximum number of connections at the same time.
+        head_s, answer_s: the time limits of these stages; the stage of events has none.
     """
 
     connections: int
@@ -56,7 +56,7 @@ class PortLimits:
     answer_s: float = 120.0
 
     def seconds(self, stage: WaitStage) -> float | None:
-        """The seconds that a connection may be in a stage."""
+        """Return the time limit of a stage, or None without one."""
         match stage:
             case WaitStage.HEAD:
                 return self.head_s
@@ -67,7 +67,7 @@ class PortLimits:
 
 
 def limit_for_port(most: int) -> int:
-    """The limit of a port's connections, lower where the process may open few files."""
+    """Return the limit of a port's connections, lowered if the process may open few files."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return most
@@ -75,14 +75,14 @@ def limit_for_port(most: int) -> int:
 
 
 def makes_room(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
-    """The connection to close before another one enters; None: none.
+    """Return the connection to close before another one is accepted, or None below the limit.
 
-    The oldest without a whole head goes first, then the oldest that listens to events: its browser
-    comes again by itself. Listeners have half of the places. If all are being answered, the oldest
-    goes.
+    It chooses the oldest connection without a whole head, then the oldest that listens to events,
+    because its browser reconnects by itself. If all connections await a response, it chooses the
+    oldest.
 
     Args:
-        stages: the stages of the connections, in the order in which they came.
+        stages: the stages of the connections, oldest connection first.
     """
     if len(stages) < most:
         return None
@@ -94,7 +94,7 @@ def makes_room(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
 
 
 def too_many_listeners(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
-    """The oldest listener to events, when these have more than half of the places."""
+    """Return the oldest listener to events if listeners have over half of the places; else None."""
     listeners = [connection for connection, stage in stages.items() if stage is WaitStage.EVENTS]
     return listeners[0] if len(listeners) > most // 2 else None
 
@@ -104,8 +104,8 @@ class Guard:
     """The guard of one port.
 
     Attributes:
-        name: the port's name in the log.
-        has_events: whether a request's first line asks for events.
+        name: the port's name in log lines.
+        has_events: returns whether a request's first line requests events.
     """
 
     name: str
@@ -117,11 +117,11 @@ class Guard:
     def guarded_protocol(
         self, make: Callable[..., asyncio.Protocol]
     ) -> Callable[..., asyncio.Protocol]:
-        """Wrap a factory of the server's protocols: each gets a guard."""
+        """Wrap a factory of the server's protocols, so that each protocol gets a guard."""
         return lambda *args, **values: _Guarded(self, make(*args, **values))
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Report once that no connection can be accepted; asyncio would report each."""
+        """Log only once that no connection can be accepted; asyncio would log each failure."""
         loop.set_exception_handler(self._failed)
 
     def enter(self, connection: _Guarded) -> None:
@@ -133,7 +133,7 @@ class Guard:
         self._stages[connection] = WaitStage.HEAD
 
     def moved(self, connection: _Guarded, stage: WaitStage) -> None:
-        """Note that a connection waits for another event."""
+        """Record that a connection waits for another event."""
         self._stages[connection] = stage
         leaving = too_many_listeners(self._stages, self.limits.connections)
         if leaving is not None:
@@ -161,7 +161,7 @@ class Guard:
 
 
 class _Guarded(asyncio.Protocol):
-    """A protocol that its server sees as its own, and the guard can end."""
+    """A protocol that delegates to the server's own, and that the guard can end."""
 
     def __init__(self, guard: Guard, own: asyncio.Protocol) -> None:
         self._guard = guard
@@ -184,7 +184,7 @@ class _Guarded(asyncio.Protocol):
         self._own.data_received(data)
 
     def eof_received(self) -> bool | None:
-        # A client that has sent all, such as `nc -N`, gets its answer.
+        # A client that has closed its sending side, such as `nc -N`, still gets its response.
         return self._own.eof_received() or self._stage is WaitStage.ANSWER
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -200,7 +200,7 @@ class _Guarded(asyncio.Protocol):
         self._own.resume_writing()
 
     def drop(self) -> None:
-        """Close the connection now, with unsent bytes."""
+        """Close the connection at once, and discard unsent bytes."""
         self._guard.leave(self)
         if self._transport is not None:
             self._transport.abort()
@@ -230,8 +230,8 @@ def listening(host: str, port: int) -> socket.socket:
     """Open a listening socket.
 
     Args:
-        host: a name, or an address of either version.
-        port: 0: any that is free.
+        host: a host name, or an address of IPv4 or IPv6.
+        port: the port; 0 chooses a free port.
 
     Raises:
         OSError: the address is not available.
@@ -241,10 +241,10 @@ def listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:  # its text repeats the address
+    except OSError as error:  # Python's text repeats the address
         raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 
 def is_taken(error: OSError) -> bool:
-    """Whether another server has the port."""
+    """Return whether binding failed because another server has the port."""
     return error.errno == errno.EADDRINUSE

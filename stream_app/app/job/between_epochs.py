@@ -1,4 +1,4 @@
-"""Updates the warnings in a job's state while no epoch is at work, since epochs write it too."""
+"""Updates the warnings in a job's state between epochs, because an epoch writes the same state."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BetweenEpochs:
-    """Runs checks behind a report of the stream.
+    """Runs checks after a report of the stream.
 
     Attributes:
-        lock: that of the state's writers; while an epoch has it, the checks wait for the
-            next report.
+        lock: serialises the writers of the job's state. While an epoch holds it, the checks wait
+            for the next report.
     """
 
     lock: Lock
@@ -24,7 +24,7 @@ class BetweenEpochs:
     def behind(
         self, report: Callable[[_T], None], *checks: Callable[[], None]
     ) -> Callable[[_T], None]:
-        """Call `report`, and then check."""
+        """Return a report that calls `report`, and then the checks if no epoch holds the lock."""
 
         def call(progress: _T) -> None:
             report(progress)

@@ -1,4 +1,4 @@
-"""Checks a job before it reads its first record; Spark's session starts only for its folders.
+"""Checks a job before it reads its first record. Starts Spark's session only if a folder needs it.
 
 Called by `ingest_job`.
 """
@@ -40,9 +40,9 @@ class CheckedJob(NamedTuple):
     """The parts of a job that have passed the checks.
 
     Attributes:
-        known: the only table, or a whole database.
+        known: the job's only table, or its whole database.
         state_file: the job's state in its checkpoint.
-        reader: settings of the native reader; None if Spark reads.
+        reader: settings of the native reader, or None if Spark reads the source.
     """
 
     known: KnownTables
@@ -51,16 +51,16 @@ class CheckedJob(NamedTuple):
 
     @property
     def table(self) -> FileStoreTable | None:
-        """The only table; None: the job has a whole database."""
+        """The job's only table, or None if the job has a whole database."""
         return self.known.table if isinstance(self.known, OnlyTable) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChecks:
-    """The checks of a job before its first record; `run` has their order.
+    """The checks of a job before its first record, which `run` carries out in order.
 
     Attributes:
-        open_folder: opens the checkpoint.
+        open_folder: opens the folder of the checkpoint.
     """
 
     job_tables: SingleTableOrDatabase
@@ -69,7 +69,7 @@ class JobChecks:
     open_folder: Callable[[str], Folder]
 
     def run(self) -> CheckedJob:
-        """Check all that can be checked before the job, and claim its checkpoint.
+        """Check everything that can be checked before the job, and claim its checkpoint.
 
         Raises:
             StreamAppError: a check fails.
@@ -110,14 +110,14 @@ class JobChecks:
         return CheckedJob(known, state_file, reader)
 
     def _check_folders(self) -> None:
-        """Make the local folders, and try to write to them."""
+        """Create the local folders, and check that the job can write to them."""
         warehouse = "" if self.job_tables.catalog else self.job_tables.location
         quarantine = self.stream.quarantine or ""
         make_local(quarantine)
         check_writable(warehouse, self.stream.checkpoint, quarantine)
 
     def _opened_state(self) -> JobStateFile:
-        """The file with the job's state, in a checkpoint that is whole."""
+        """Check that a local checkpoint is whole, and open the file of the job's state."""
         checkpoint = self.stream.checkpoint
         if is_local(checkpoint):
             check_whole(Path(local_path(checkpoint)))
@@ -125,7 +125,7 @@ class JobChecks:
 
 
 def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFile) -> None:
-    """Refuse topics that are others than those of the checkpoint, and remember these."""
+    """Refuse topics that were recreated since the checkpoint was begun; else remember their ids."""
     if lost := recreated_topics(state_file.state.topic_ids, topics):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and recreated since this checkpoint "
@@ -138,7 +138,7 @@ def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFi
 
 
 def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
-    """Warnings about keys that look complete but have no effect."""
+    """Return warnings about configuration keys that have no effect."""
     if stream.otlp_endpoint is None or stream.metrics_port is not None:
         return []
     what = "stream.otlp-endpoint gets traces, and no numbers"
@@ -147,10 +147,10 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
 
 
 def _decoder_of(source: SourceConfig) -> str:
-    """Log and return which decoder runs, for a format that has two; empty for others.
+    """Return and log the decoder that runs; empty for a format that has only one.
 
     Raises:
-        UsageError: the compiled decoder is wanted, and cannot be had.
+        UsageError: the configuration wants the compiled decoder, which is not available.
     """
     if DECODER_OPTION not in format_named(source.format).options:
         return ""

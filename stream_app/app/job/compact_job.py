@@ -1,8 +1,8 @@
 """``stream-app compact`` in Spark's driver: compacts a table beside its writers.
 
 ``spark-submit`` starts it through `submit/compact.py`; ``stream-app compact`` builds that command
-line. The table's own writers run on. A compaction that loses a conflict is dropped, and a full
-compaction is requested again.
+line. The table's own writers continue meanwhile. A compaction that conflicts with their commits is
+dropped; a dropped full compaction is requested again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COMPACTING = Activity("compacting")
 
 
 def compact(job: CompactionSettings, secrets: Secrets) -> None:
-    """Run the job, with the configured metrics and notices."""
+    """Run a compaction job with the configured metrics and notifications."""
     with watched_compaction(job, secrets) as observers:
         observers.signs.begin("Spark's session begins")
         run(job, observers)
@@ -107,7 +107,7 @@ def _merge_files(
 
 
 class _Compaction:
-    """The compactions of a run."""
+    """The compactions of one run of the command."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Compaction:
         self._check_stuck()
 
     def _say(self, text: str, console: Console | None = None) -> None:
-        """Print a line for people on stdout; with JSON logging the line becomes a JSON record."""
+        """Print a line on stdout, or log it as a JSON record if the log is JSON."""
         if self._logs_json:
             _LOG.info(text)
         elif console is None:
@@ -179,12 +179,12 @@ class _Compaction:
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
-        """Continue with the table's newest schema, whose files the older one cannot compact."""
+        """Switch to the table's newest schema, because the older one cannot compact its files."""
         if self.work.adopt():
             self._snapshot_id = None
 
     def _move_postponed(self) -> None:
-        """Give postponed rows their buckets, in which they are then compacted."""
+        """Move postponed rows into their buckets, where they are compacted afterwards."""
         table, choice = self.work.table, self.job.choice
         if not table.kind.postpones:
             return
@@ -198,7 +198,7 @@ class _Compaction:
         self._say(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
 
     def _touch(self) -> set[BucketId]:
-        """Load buckets with new files; with a condition on idle time, also those that meet it."""
+        """Load the buckets that have new files, or all that meet a condition on idle time."""
         table, committer, choice = self.work.table, self.work.committer, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id
@@ -241,7 +241,7 @@ class _Compaction:
 
 
 def _progress(terminal_width: int) -> Progress:
-    """Show a bar below the lines on a terminal; otherwise the lines alone."""
+    """Return a progress bar, which is shown only on a terminal."""
     is_terminal = terminal_width > 0
     console = Console(force_terminal=is_terminal, width=terminal_width or None)
     return Progress(

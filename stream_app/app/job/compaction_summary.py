@@ -1,4 +1,4 @@
-"""Totals of a run of ``stream-app compact``, and their text for people."""
+"""Sums up a run of ``stream-app compact``, and formats the totals as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream_app.table.compact.report import CompactionReport
 
 @dataclass(slots=True)
 class CompactionSummary:
-    """Totals of a run so far; sizes in bytes."""
+    """The totals of a run so far, with sizes in bytes."""
 
     runs_before: dict[object, int] = field(default_factory=dict)
     units: int = 0
@@ -24,7 +24,7 @@ class CompactionSummary:
     upgraded: int = 0
 
     def add(self, report: CompactionReport) -> None:
-        """Count a finished unit."""
+        """Add a finished compaction to the totals."""
         self.units += 1
         self.files_in += report.files_in
         self.files_out += report.files_out
@@ -33,15 +33,15 @@ class CompactionSummary:
         self.upgraded += report.upgraded
 
     def add_level0(self, entries: Iterable[ManifestEntry]) -> None:
-        """Count the bytes of level 0 among files that compactions may read."""
+        """Add the sizes of the level-0 files among files that compactions may read."""
         level0 = (entry.file for entry in entries if entry.file.level == 0)
         self.level0_bytes += sum(file.file_size for file in level0)
 
     def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
-        """Formats the totals as two or three lines.
+        """Format the totals as two or three lines.
 
         Args:
-            runs: sorted runs of each bucket afterwards.
+            runs: the number of sorted runs of each bucket after the run.
         """
         before, after = self.runs_before.values(), runs.values()
         lines = [

@@ -1,7 +1,8 @@
-"""Records database snapshots: after an epoch that ends between transactions, all tables at once.
+"""Records a database snapshot after each epoch that ends between transactions.
 
-`spark.ingest.epoch_committer` calls it when the tables have an epoch, under its lock. A snapshot
-that cannot be written fails no epoch: the next one is recorded again.
+A database snapshot names one snapshot of each table. `ingest_job` passes the recorder to the
+committer, which calls it under its lock once the tables have an epoch. An error here never fails
+the epoch, and the next epoch records a snapshot again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PRUNES_AFTER_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseRecord:
-    """Records the snapshots of one job, and deletes those that have expired.
+    """Records the database snapshots of one job, and deletes expired ones.
 
     Attributes:
         epoch_tables: the tables of the job.
@@ -43,10 +44,10 @@ class DatabaseRecord:
     _kept: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
 
     def __call__(self, epoch: int) -> None:
-        """Record the tables as they are, if the epoch ends between transactions.
+        """Record the tables' newest snapshots if the epoch ends between transactions.
 
         Args:
-            epoch: the newest one of the tables.
+            epoch: the newest epoch that the tables have.
         """
         border = self.borders.border(epoch)
         if border is None:
@@ -64,7 +65,7 @@ class DatabaseRecord:
         is_due = now - self._pruned_at >= _PRUNES_AFTER_S
         if is_due and (self._pruning is None or not self._pruning.is_alive()):
             self._pruned_at = now
-            # What a job that ends has not deleted, its next run deletes.
+            # If the job ends during this, its next run deletes the rest.
             self._pruning = threading.Thread(target=self._prune, name="prune", daemon=True)
             self._pruning.start()
 
@@ -82,7 +83,7 @@ class DatabaseRecord:
         )
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
-        """The newest snapshot of each table, and why other tables have none; asks no storage."""
+        """Return each table's newest known snapshot, and why other tables have none."""
         held = self.epoch_tables.held.by_name
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
         tables = {}
@@ -96,7 +97,7 @@ class DatabaseRecord:
         return tables, left_out
 
     def _prune(self) -> None:
-        """Delete the job's snapshots that have expired; in a thread, without the lock."""
+        """Delete the job's expired database snapshots, in a thread that does not hold the lock."""
         try:
             names = self.snapshots.names(self.epoch_tables.epoch_log.query_id())
             unread = [name for name in names if name not in self._kept]

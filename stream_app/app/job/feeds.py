@@ -1,4 +1,4 @@
-"""Makes the feeds of a job: a feed joins a table with its job, its format and its quarantine.
+"""Makes the feeds of a job. A feed joins a table with its job, its format and its quarantine.
 
 Called by `rounds`: for the only table, or for each table of a whole database.
 """
@@ -42,15 +42,15 @@ _FRESHER = (
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """Makes feeds, and closes them.
+    """Makes the job's feeds, and closes their tables' jobs at the end.
 
     Attributes:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
-        budget: the cores of the compactions.
-        pace: the lengths of the epochs.
-        of_no_table: number of messages that were quarantined without a table.
-        stopping: whether the job shall end.
+        budget: the number of cores that compactions may use.
+        pace: decides when epochs begin.
+        of_no_table: the number of messages that were quarantined without a table.
+        stopping: returns whether the job has been asked to end.
     """
 
     job_tables: SingleTableOrDatabase
@@ -70,23 +70,23 @@ class JobFeeds:
         self.budget = CoreBudget(self.compactions.at_once)
 
     def only(self, table: FileStoreTable) -> TableFeed:
-        """The feed of a job of one table."""
+        """Return the feed of a job of one table."""
         takes_all = self.job_tables.joins_sources
         sources = None if takes_all else SourceTableCheck(self.state_file)
         return self._feed(ONLY_TABLE, table, self.events, sources)
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
-        """The feed of one table of a database; the source table decides its messages."""
+        """Return the feed of one table of a database. Source tables choose its messages."""
         return self._feed(name, table, self.events.of_table(name))
 
     def quarantine(self, epoch: int, messages: pa.Table) -> None:
-        """Keep messages that belong to no table.
+        """Quarantine messages that belong to no table.
 
         Args:
             messages: the messages, in columns of `BAD_RECORD_SCHEMA`.
 
         Raises:
-            BadRecordsError: the run has exceeded the limit.
+            BadRecordsError: the run has more bad records than its limit allows.
         """
         if self._unassigned is None:
             self._unassigned = self._quarantine_writer("")
@@ -95,7 +95,7 @@ class JobFeeds:
             self.events.unassigned(epoch, kept)
 
     def idle_expectations(self) -> Sequence[str]:
-        """The expectations that judge no table so far."""
+        """Return the names of expectations that have applied to no table so far."""
         judging = {
             one.name
             for job in self._jobs
@@ -104,20 +104,20 @@ class JobFeeds:
         return [one.name for one in self.job_tables.expectations.all if one.name not in judging]
 
     def core_warnings(self) -> Sequence[JobWarning]:
-        """The warning that compactions need more than their cores, while they do."""
+        """Return a warning while compactions need more cores than they have."""
         advice = self.budget.advice
         if advice is None or advice.suffices:
             return ()
         return (JobWarning(what=advice.need, fix=advice.fix),)
 
     def freshness_warnings(self) -> Sequence[JobWarning]:
-        """The warning that rows are older than ``stream.freshness``, while they are."""
+        """Return a warning while rows are older than ``stream.freshness`` allows."""
         if self.pace.is_kept:
             return ()
         return (JobWarning(what=self.pace.text(), fix=_FRESHER),)
 
     def close(self) -> None:
-        """Wait for upkeep that runs beside the job."""
+        """Close the tables' jobs, which waits for their upkeep to end."""
         for job in self._jobs:
             job.close()
 

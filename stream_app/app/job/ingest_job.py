@@ -1,8 +1,8 @@
-"""The job: checks → session → stream. Runs in Spark's driver.
+"""Runs the ingest job in Spark's driver: checks, then the session, then the stream.
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
-line. `_IngestJob.run` has the steps behind the checks (`checks`). Each of them gets the values
-that it needs: `submit.job_parts` takes the configuration apart.
+line. `_IngestJob.run` has the steps after the checks (`checks`). Each step gets only the values
+that it needs, which `submit.job_parts` takes from the configuration.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
@@ -42,6 +43,7 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
@@ -63,13 +65,13 @@ def ingest(
     watched: WatchedJob,
     clock: Clock,
 ) -> None:
-    """Run the job until its source is drained or it is stopped.
+    """Run the job until its source is drained or the job is stopped.
 
     Args:
-        watched: gets the job's events.
+        watched: receives the job's events.
 
     Raises:
-        StreamAppError: an error in the setup, or while the job runs.
+        StreamAppError: the setup is wrong, or the job fails while it runs.
     """
     with ExitStack() as stack:
         signs = stack.enter_context(signs_of_life(clock))
@@ -110,17 +112,22 @@ class _IngestJob:
     clock: Clock
 
     def run(self) -> None:
-        """Join and run the parts, judge the outcome, and end the parts in any case."""
+        """Connect the job's parts, run the stream, judge the outcome, and close the parts."""
         driver_messages = self.stream.driver_messages
         on_driver = DRIVER_BYTES if driver_messages else 0
-        compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
-        feeds = self._feeds(compactions)
-        try:
+        with ExitStack() as parts:
+            parts.callback(self.spark.stop)
+            parts.callback(self.watched.metrics.jvm.detach)
+            compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
+            parts.callback(compactions.close)
+            feeds = self._feeds(compactions)
+            parts.callback(feeds.close)
+            parts.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
-            loaded = prepared_tables(self.checked, feeds, self.clock)
-            load = load_of(self.job_tables, loaded, self.checked, self.clock, self._tasks)
+            prepared = prepared_tables(self.checked, feeds, self.clock)
+            load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.job_tables.source,
                 self.checked.reader,
@@ -131,7 +138,7 @@ class _IngestJob:
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(
-                self.checked, loaded, feeds, reading.runner, epoch_log, self.clock, load
+                prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
             )
             if load is not None:
                 newest = rounds.tables
@@ -140,15 +147,9 @@ class _IngestJob:
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
             check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
-        finally:
-            self.signs.begin("Spark ends")
-            feeds.close()
-            compactions.close()
-            self.watched.metrics.jvm.detach()
-            self.spark.stop()
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
-        """What follows the commits of an epoch: the snapshot of the database, if one is kept."""
+        """Return what runs after the commits of an epoch, such as recording a database snapshot."""
         if not self.job_tables.keeps_transactions:
             return pace.committed
         record = DatabaseRecord(
@@ -168,6 +169,12 @@ class _IngestJob:
         table = self.checked.table
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
+
+    def _shape(self) -> EpochShape:
+        return EpochShape(
+            tasks=self.stream.write_parallelism or self._tasks,
+            sort_messages=self.job_tables.source.kind is SourceKind.FILES,
+        )
 
     @property
     def _tasks(self) -> int:
@@ -228,7 +235,7 @@ class _IngestJob:
         events.ended()
 
     def _note_problems(self, feeds: JobFeeds) -> None:
-        """Remember the job's problems until they end: deaf services, busy cores, old rows."""
+        """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.watched.events.listeners.problems()
         self.checked.state_file.note_passing("services", problems)
         self.checked.state_file.note_passing("cores", feeds.core_warnings())

@@ -1,7 +1,7 @@
 """Starts Spark's session of a job, and opens the job's folders.
 
-Called by `ingest_job`, and by the program for the folder of the page. A folder that only Spark
-reaches starts the session, which the job then uses.
+`ingest_job` calls it, and the program for the web page's folder. Opening a folder that only Spark
+can access starts the session, which the job then uses.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class JobSession:
 
     Attributes:
         job: the job's name.
-        checkpoint: the location of the job's state, which Spark reaches too.
+        checkpoint: the location of the job's state, which Spark must also be able to access.
         file_system: options of file systems, such as ``s3.endpoint``.
-        settings: Spark's settings; they win over those that follow from the others.
+        settings: Spark's settings, which override those derived from the other attributes.
     """
 
     job: str
@@ -35,10 +35,10 @@ class JobSession:
     settings: Mapping[str, str] = field(repr=False)
 
     def start(self) -> SparkSession:
-        """The Spark session of this process."""
+        """Start the Spark session of this process, and return it."""
         of_checkpoint = hadoop_settings(self.checkpoint, self.file_system, os.environ)
         return start_session(f"stream_app {self.job}", {**of_checkpoint, **self.settings})
 
     def folder(self, location: str) -> Folder:
-        """A folder of the job; starts the session if only Spark reaches the folder."""
+        """Open a folder of the job; start the session if only Spark can access the folder."""
         return open_folder(location, self.file_system, lambda: HadoopFiles(self.start()))

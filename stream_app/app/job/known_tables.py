@@ -1,7 +1,7 @@
 """Opens a job's only table, or samples a database's messages, before the job's first record.
 
-Called by `checks`, when the topics are known and the checkpoint is open. A few messages of each
-topic show early what will fail with them.
+`checks` calls it after it has checked the topics and opened the checkpoint. A few messages of each
+topic reveal early which records will fail.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class OnlyTable:
-    """The table of a job of one table; implements `loading.LoadedTables`.
+    """The table of a job of one table. Implements `loading.PreparedTables`.
 
     Attributes:
-        warnings: about the columns of the first messages.
+        warnings: warnings about columns that the first messages have.
     """
 
     table: FileStoreTable
     warnings: Sequence[JobWarning] = ()
 
     def schema_for(self, _name: str, _sources: Mapping[Origin, SourceTable]) -> TableSchema:
-        """See `LoadedTables.schema_for`."""
+        """See `PreparedTables.schema_for`."""
         return self.table.schema
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """See `LoadedTables.begin_with`: the table is there."""
+        """See `PreparedTables.begin_with`; the table exists already."""
         return dict.fromkeys(tables, self.table)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledDatabase:
-    """A whole database, of which a few messages are known.
+    """A whole database, with a sample of its messages.
 
     Attributes:
         first_messages: the messages from which tables are made; `MESSAGE_SCHEMA`.
@@ -77,14 +77,15 @@ def known_tables(
     *,
     reads_first: bool,
 ) -> KnownTables:
-    """Check the first messages; open the only table, or create it.
+    """Check the first messages, and open or create the job's only table.
 
     Args:
-        topics: empty: the broker was not asked.
-        reads_first: whether the job is certain to read the first messages.
+        topics: the topics by name; empty if the broker was not asked.
+        reads_first: whether the job will certainly read the first messages.
 
     Raises:
-        StreamAppError: the messages do not fit the table, or the table the configuration.
+        StreamAppError: the messages do not fit the table, or the table does not fit the
+            configuration.
     """
     match job_tables:
         case SingleTable():
@@ -106,7 +107,7 @@ def _column_warnings(
     *,
     reads_them: bool,
 ) -> Sequence[JobWarning]:
-    """Warnings about the columns of the first messages, which are checked against the table."""
+    """Check the first messages against the table, and return warnings about their columns."""
     if not topics:
         return ()
     setup = format_setup(only.source, only.table, wanted)

@@ -1,7 +1,7 @@
-"""Begins a job's first load from its database, or goes on with it.
+"""Begins a job's first load from its database, or resumes it.
 
-`app.ops.load` plans it, and the checkpoint remembers the plan. `source_reading` puts its epochs in
-front of those of the topics.
+`app.ops.load` plans the load, and the checkpoint keeps the plan. `source_reading` runs the load's
+epochs before those of the topics.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ _LOG = logging.getLogger("stream_app")
 _ANEW = "give the job a new stream.checkpoint and new tables"
 
 
-class LoadedTables(Protocol):
-    """The tables of a job, which a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
+class PreparedTables(Protocol):
+    """The tables that a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
-        """The schema that a table has, or would be created with."""
+        """Return the schema of an existing table, or the one with which it would be created."""
         ...
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """Create the tables, or open them."""
+        """Open the tables, and create missing ones."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """The first load of a job, planned in its checkpoint."""
+    """A job's first load, whose plan is in the job's checkpoint."""
 
     plan: LoadPlan
     job_tables: SingleTableOrDatabase
@@ -73,15 +73,15 @@ class JobLoad:
 
     @property
     def epochs(self) -> int:
-        """The number of the load's epochs."""
+        """The number of epochs of the load."""
         return len(self.plan.epochs)
 
     def progress(self, epoch: int) -> LoadProgress:
-        """How far the load is when an epoch begins."""
+        """Return the load's progress at the beginning of an epoch."""
         return progress_of(self.plan, epoch)
 
     def before(self, topics: DriverEpochs) -> LoadEpochs:
-        """The runner of the load's epochs, then of the topics'."""
+        """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochs(
             topics=topics,
             load=self.plan,
@@ -90,15 +90,15 @@ class JobLoad:
         )
 
     def is_over(self, folder: Folder) -> bool:
-        """Whether the job has begun an epoch behind the load's."""
+        """Return whether the job has begun an epoch after those of the load."""
         newest = EpochLogWriter(folder).newest()
         return newest is not None and newest >= self.epochs
 
     def check_tables(self, known: Iterable[FileStoreTable], folder: Folder) -> None:
-        """Check that no table is gone whose rows are still to come.
+        """Check that every table exists for which the load still has rows.
 
         Raises:
-            TableNotFoundError: a table is gone.
+            TableNotFoundError: a table does not exist any more.
         """
         newest = EpochLogWriter(folder).newest()
         there = {table.location for table in known}
@@ -111,7 +111,7 @@ class JobLoad:
             )
 
     def _rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
-        """The reader of source tables, each with the table that gets its rows."""
+        """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(
                 "the checkpoint has a first load that has not ended, and no database is named",
@@ -131,22 +131,22 @@ class JobLoad:
 
 def load_of(
     job_tables: SingleTableOrDatabase,
-    loaded: LoadedTables,
+    prepared: PreparedTables,
     checked: CheckedJob,
     clock: Clock,
     tasks: int,
 ) -> JobLoad | None:
-    """The first load that the configuration asks for, or that the checkpoint has; None: neither.
+    """Return the first load that the checkpoint has or the configuration asks for; else None.
 
     Args:
-        loaded: the table of the job, or what makes those of a whole database.
-        tasks: parts of a table that are read at once.
+        prepared: the table of the job, or the maker of a whole database's tables.
+        tasks: the number of parts of a table that are read at the same time.
 
     Raises:
-        UsageError: the job has begun without it, a table has rows already, or only Spark can read
-            the topics.
+        UsageError: the job has begun without a first load, a table has rows already, or only Spark
+            can read the topics.
         UnsupportedTableError: a table cannot be loaded exactly.
-        SourceError: the database does not answer.
+        SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
     folder, plan = checked.state_file.folder, read_load(checked.state_file.folder)
@@ -155,7 +155,7 @@ def load_of(
             return None
         planning = _Planning(
             job_tables=job_tables,
-            loaded=loaded,
+            prepared=prepared,
             state_file=checked.state_file,
             reader=_reader_of(checked),
             clock=clock,
@@ -181,16 +181,19 @@ def _reader_of(checked: CheckedJob) -> ReaderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """Plans the first load of a job that has not begun."""
+    """Plans the first load of a job that has not begun yet."""
 
     job_tables: SingleTableOrDatabase
-    loaded: LoadedTables
+    prepared: PreparedTables
     state_file: JobStateFile
     reader: ReaderSettings
     clock: Clock
 
     def plan(self, folder: Folder, tasks: int) -> LoadPlan:
-        """Plan the load. The topics' ends come first, so a table made meanwhile is in them."""
+        """Plan the load.
+
+        It reads the topics' ends first, so that they include a table created meanwhile.
+        """
         if EpochLogWriter(folder).newest() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load stands before them",
@@ -205,7 +208,10 @@ class _Planning:
             reading = DatabaseReading(connection, url, self.job_tables)
             chosen = reading.chosen(followed_database(connection, url))
             sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
-            schemas = {name: self.loaded.schema_for(name, of) for name, of in sources.items()}
+            schemas = {
+                name: self.prepared.schema_for(name, described)
+                for name, described in sources.items()
+            }
             relations = reading.relations(chosen, schemas)
             opened = self._opened(sources)
             parts = [
@@ -230,8 +236,8 @@ class _Planning:
     def _opened(
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """The tables by their names in the job; none is made before all can be loaded."""
-        opened = self.loaded.begin_with(sources)
+        """Open the tables by their names in the job. It creates none before all can be loaded."""
+        opened = self.prepared.begin_with(sources)
         for table in opened.values():
             _check_empty(table)
         return opened
@@ -264,7 +270,7 @@ class _Planning:
 
 
 def _ends(source: SourceConfig, reader: ReaderSettings) -> Offsets:
-    """Where the topics end now."""
+    """Return the topics' current end offsets."""
     with closing(source_offsets(source, reader)) as topics:
         return topics.offsets_at(OffsetEnd.NEWEST)
 

@@ -1,16 +1,16 @@
 """Makes the tables of a job, and the `EpochRounds` that bring epochs into them.
 
-Called by `ingest_job`. A job of one table ends with its table's error. In a job of a whole database
-each table fails alone, and further tables come with their messages.
+`ingest_job` calls it. An error of the table ends a job of one table. In a job of a whole database
+each table fails alone, and new tables appear with their first messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from stream_app.app.config.source_config import SourceKind
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
@@ -35,7 +35,7 @@ from stream_app.spark.load.load_epochs import LoadEpochs
 def prepared_tables(
     checked: CheckedJob, feeds: JobFeeds, clock: Clock
 ) -> OnlyTable | DatabaseTables:
-    """The table of the job, or what makes the tables of a whole database."""
+    """Return the job's only table, or the maker of a whole database's tables."""
     match checked.known:
         case OnlyTable():
             return checked.known
@@ -51,54 +51,49 @@ def prepared_tables(
 
 
 def job_rounds(
-    checked: CheckedJob,
-    loaded: OnlyTable | DatabaseTables,
+    prepared: OnlyTable | DatabaseTables,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
+    shape: EpochShape,
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Any]:
-    """The tables of the job, and the rounds that bring epochs into them.
+    """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        loaded: see `prepared_tables`.
-        load: a first load, whose epochs come first.
+        prepared: the return value of `prepared_tables`.
+        shape: without what the tables decide.
+        load: a first load, whose epochs run before those of the topics.
 
     Raises:
-        TableNotFoundError: a table is gone whose first load has not ended.
+        TableNotFoundError: a table does not exist any more, and its first load has not ended.
     """
     policy: Callable[..., EpochTables] = StoppingTables
     splitter: MessageSplitter = AllToOneTable()
     newcomers = read_statements = None
-    match loaded:
+    match prepared:
         case OnlyTable(table):
             known = [feeds.only(table)]
         case DatabaseTables():
-            newcomers = loaded
-            read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
+            newcomers = prepared
+            read_statements = statements_of(prepared.tables, feeds.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
-            splitter = loaded.splitter(known, frozenset(checked.state_file.state.held))
+            known = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
+            splitter = prepared.splitter(known, frozenset(feeds.state_file.state.held))
             policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
     if load is not None:
-        load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
+        load.check_tables((feed.job.table for feed in known), feeds.state_file.folder)
     epoch_tables = policy(
         known,
         epoch_log=epoch_log,
-        state_file=checked.state_file,
+        state_file=feeds.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
     )
-    shape = EpochShape(
-        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        splitter=splitter,
-        sort_messages=feeds.job_tables.source.kind is SourceKind.FILES,
-        holds_tables=epoch_tables.holds_tables,
-    )
     return EpochRounds(
         tables=epoch_tables,
-        shape=shape,
+        shape=replace(shape, splitter=splitter, holds_tables=epoch_tables.holds_tables),
         runner=runner,
         clock=clock,
         newcomers=newcomers,

@@ -1,6 +1,6 @@
 """Decides whether a run that ended without an error was successful.
 
-Called by `ingest_job` when the stream has ended.
+`ingest_job` calls it after the end of the stream.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 
 def check_none_held(held: Mapping[str, HeldTable]) -> None:
-    """Fail a run whose tables lack changes, which must not look successful.
+    """Fail a run that leaves tables held back, because they lack changes.
 
     Raises:
         TablesHeldError: names the tables, with the reasons.
@@ -27,13 +27,13 @@ def check_none_held(held: Mapping[str, HeldTable]) -> None:
 
 
 def check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
-    """Fail a run that read messages and stored none, which must not look successful.
+    """Fail a run that has read messages and stored none of them.
 
     Args:
-        of_no_table: number of messages that were quarantined without a table.
+        of_no_table: the number of messages that were quarantined without a table.
 
     Raises:
-        NoGoodRecordError: no message was good.
+        NoGoodRecordError: every message was bad.
     """
     bad = totals.bad + of_no_table
     if bad and totals.bad == totals.messages - totals.skipped:

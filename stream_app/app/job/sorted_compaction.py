@@ -1,8 +1,8 @@
 """Sorts the rows of a table's partitions, for ``stream-app compact --order-strategy``.
 
-Called by compact_job. Each partition is a request of its own and a COMPACT snapshot of its own. So
-rows that writers append meanwhile stay, and streaming readers see no change. Paimon overwrites the
-partitions instead, with the rows of the moment at which it began.
+`compact_job` calls it. Each partition becomes one request and one COMPACT snapshot. So rows that
+writers append meanwhile stay, and streaming readers see no change. Paimon instead overwrites the
+partitions with the rows that they had when it began.
 
 Source: Paimon `spark/procedure/CompactProcedure.java#sortCompactUnAwareBucketTable`.
 """
@@ -24,10 +24,10 @@ from stream_app.table.compact.append.append_task import sorted_requests
 
 
 def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
-    """The partitions that are sorted.
+    """Return the requests to sort partitions, one for each.
 
     Raises:
-        UsageError, UnsupportedTableError: as `sorted_requests`.
+        UsageError, UnsupportedTableError: see `sorted_requests`.
     """
     assert job.row_order is not None, "the caller knows that there is an order"
     snapshot = job.table.snapshots.latest()
@@ -36,10 +36,10 @@ def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
 
 
 def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Iterator[str]:
-    """Sort the partitions and commit each when it is ready; yields a line for each.
+    """Sort the partitions, commit each when it is ready, and yield one line of text for each.
 
     Raises:
-        CompactionError: some partitions could not be sorted; the others are.
+        CompactionError: some partitions could not be sorted; the others are committed.
     """
     table, requests = job.table, planned_sorting(job)
     committer, failures = batch_committer(table), []

@@ -1,7 +1,7 @@
-"""Decides what reads a job's source, the native reader or Spark, each with its runner and stream.
+"""Decides whether the native reader or Spark reads a job's source, and makes its runner and stream.
 
-The native reader plans its epochs by itself. Files, and topics that only Spark's Kafka source can
-read, are a streaming query of Spark. Called by `ingest_job`.
+With the native reader the job plans its own epochs. Files, and topics that only Spark's Kafka
+source can read, become a streaming query of Spark. `ingest_job` calls it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, Whol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """The settings of a job's stream, whatever reads the source.
+    """The settings of a job's stream that do not depend on its reader.
 
     Attributes:
-        pace: decides when epochs begin, for the native reader.
+        pace: decides when an epoch of the native reader begins.
     """
 
     job_tables: TablesOfJob
@@ -56,18 +56,18 @@ class StreamSettings:
 
 @dataclass(frozen=True, slots=True)
 class SparkReading:
-    """Spark reads the source; its streaming query cuts it into epochs."""
+    """Reads the source by Spark's streaming query, which cuts it into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: FrameEpochs
 
     @property
     def goes_back(self) -> bool:
-        """Whether messages of earlier epochs can be read again."""
+        """Whether the reader can read the messages of earlier epochs again."""
         return self.runner.read is not None
 
     def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
-        """The stream that cuts the source into epochs and gives them to the sink."""
+        """Return the stream that cuts the source into epochs and passes them to the committer."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
             name=job.job_tables.name,
@@ -80,12 +80,12 @@ class SparkReading:
 
 @dataclass(frozen=True, slots=True)
 class NativeReading:
-    """Tasks read ranges of the topics' offsets, which the job plans itself.
+    """Reads ranges of the topics' offsets in tasks. The job itself plans the ranges.
 
     Attributes:
-        settings: of the native reader, whose client's options may hold passwords.
-        offsets: asks the brokers where the topics end.
-        load_epochs: the number of epochs of a first load.
+        settings: settings of the native reader; the client's options may contain passwords.
+        offsets: asks the brokers for the topics' end offsets.
+        load_epochs: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
@@ -120,7 +120,7 @@ class NativeReading:
         )
 
     def _borders(self, job: StreamSettings) -> WholeBorders | None:
-        """What ends epochs between transactions; None: the number of messages alone ends them."""
+        """Return what ends epochs between transactions, or None if nothing does."""
         if not job.job_tables.keeps_transactions:
             return None
         transactions_of = job.job_tables.source_facts.transactions
@@ -138,7 +138,7 @@ class NativeReading:
 
 
 def pace_of(stream: StreamConfig, clock: Clock) -> Pace:
-    """The pace of a job's epochs: as stated, or as a stated freshness allows."""
+    """Return the pace of a job's epochs: fixed, or derived from ``stream.freshness``."""
     if stream.freshness is None or stream.is_available_now:
         return FixedPace(stream.pause_s)
     return FreshPace(stream.freshness / 1000, clock)
@@ -152,15 +152,16 @@ def reading_of(
     driver_messages: int,
     load: JobLoad | None = None,
 ) -> SparkReading | NativeReading:
-    """The way in which a job reads its source.
+    """Choose the reader of a job's source.
 
     Args:
-        reader: settings of the native reader; None: Spark reads.
+        reader: settings of the native reader, or None if Spark reads the source.
         driver_messages: see `DriverEpochs.most_messages`.
-        load: a first load from a database, whose epochs come first.
+        load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:
-        SourceError: a new job begins by time or by group, and the broker does not answer.
+        SourceError: a new job begins at a time or at a group's offsets, and the broker does not
+            respond.
     """
     if config.kind is SourceKind.FILES:
         files = JsonLinesSource(

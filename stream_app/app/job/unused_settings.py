@@ -1,8 +1,8 @@
-"""Warns of settings that concern no table of the job.
+"""Warns of settings that apply to no table of the job.
 
 A ``[sync.tables.NAME]`` without messages is a likely misspelling, and so is an expectation whose
-columns no table has. The job warns of them once in a run, when it first reaches the end of its
-topics: until then a table may still appear. Called by `ingest_job`, between epochs.
+columns no table has. `ingest_job` calls the check between epochs. The job warns once in a run, when
+it first reaches the end of its topics, because a table may appear until then.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _SHOWN_MAX = 20
 
 @dataclass(slots=True)
 class UnusedSettings:
-    """Checks once in a run.
+    """The check for unused settings, which runs once in a run.
 
     Attributes:
-        named: the tables with settings of their own.
-        idle_expectations: names the expectations that judge no table.
-        state_file: has the tables that the job has seen, and keeps the warnings.
+        named: the tables that have settings of their own.
+        idle_expectations: returns the names of expectations that have applied to no table.
+        state_file: the job's state, with the tables that the job has seen and the warnings.
     """
 
     named: Sequence[str]
@@ -32,7 +32,7 @@ class UnusedSettings:
     _is_done: bool = field(init=False, default=False)
 
     def check(self) -> None:
-        """Log a warning for each such setting, and remember it."""
+        """Log a warning for each unused setting, and store the warnings in the job's state."""
         if self._is_done:
             return
         self._is_done = True

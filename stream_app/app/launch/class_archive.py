@@ -1,9 +1,9 @@
-"""Makes an archive of Spark's classes in the JVM's memory format, with which a job starts sooner.
+"""Makes an archive of Spark's classes in the JVM's memory format, which lets a job start sooner.
 
-At its start the JVM finds some 12,000 classes in 250 jars, reads and verifies them. From an archive
-it maps them into memory. A small run of the job makes the archive once:
-``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call.
-Without a matching archive the job starts all the same, because the JVM compares the jars.
+At its start the JVM loads and verifies some 12,000 classes from 250 jars. It can map an archive
+into memory instead. ``python -m stream_app.app.launch.class_archive`` makes the archive by running
+a small job; ``./run.sh setup`` and the image call it. The JVM ignores an archive of other jars, so
+the job starts in any case.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
 """
@@ -43,20 +43,20 @@ trigger = "availableNow"
 
 
 def class_archive(home: Path) -> Path | None:
-    """The archive for this environment's Java and a Spark; None: it does not exist.
+    """Return the archive for this environment's Java and a Spark, or None if it does not exist.
 
     Args:
-        home: folder of the Spark.
+        home: the folder of Spark.
     """
     try:
         path = archive_path(home)
-    except UsageError:  # there is no Java: the command is only printed, or reports the error itself
+    except UsageError:  # without Java, the command is only printed, or it reports the error itself
         return None
     return path if path.is_file() else None
 
 
 def make_class_archive(home: Path) -> Path:
-    """Make the archive unless it exists; takes half a minute and 160 MB.
+    """Make the archive unless it exists, which takes half a minute and 160 MB.
 
     Raises:
         StreamAppError: the small run of the job failed, or left no archive.
@@ -72,7 +72,7 @@ def make_class_archive(home: Path) -> Path:
 
 
 def archive_path(home: Path) -> Path:
-    """The archive's name contains a hash of its Java and jars, with the jars' times."""
+    """Return the archive's path, whose name has a hash of Java and of the jars with their times."""
     java = find_java().resolve()
     jars = home.resolve() / "jars"
     known = [
@@ -113,7 +113,7 @@ def _run_job(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Make the archive of this environment; prints an error, which is harmless."""
+    """Make the archive of this environment. An error is harmless, so it is only printed."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
         print(make_class_archive(spark_home()))

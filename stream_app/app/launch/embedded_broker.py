@@ -1,8 +1,8 @@
 """Runs one real Kafka broker (KRaft, one JVM) on loopback, for the demo and the tests.
 
-The settings are in `server.properties` beside this module; only addresses and the folder are added
-here. It is not for production: one node, one replica, no security. `stream-app broker DIR [PORT]`
-runs one until Ctrl-C.
+`server.properties` beside this module has the settings, to which the code adds addresses and the
+folder. The broker is not for production: it has one node, one replica and no security. `stream-app
+broker DIR [PORT]` runs it until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _JVM_FLAGS = (
 
 
 class EmbeddedBroker:
-    """A broker whose data, settings, log and pid lie in one folder.
+    """A broker whose data, settings, log and process id lie in one folder.
 
-    `start` after `stop` or `kill` continues with the same data at the same port. As a context
-    manager it starts on entering and stops on leaving.
+    After `stop` or `kill`, `start` continues with the same data at the same port. As a context
+    manager the broker starts on entering and stops on leaving.
 
     Args:
-        folder: made when it is missing.
-        port: the port of the broker; 0 chooses a free one.
-        settings: further lines of server.properties.
-        listeners: name and port of more listeners, which `settings` describe.
+        folder: the broker's folder, created if missing.
+        port: the port of the broker; 0 chooses a free port.
+        settings: additional lines of server.properties.
+        listeners: name → port of additional listeners, which `settings` describe.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class EmbeddedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` for clients; known after the first start."""
+        """``host:port`` for clients, which is known after the first start."""
         return f"{LOOPBACK}:{self._port}"
 
     @property
     def pid(self) -> int | None:
-        """The running broker's process id."""
+        """The process id of the running broker, or None."""
         return self._process.pid if self._process else None
 
     @property
@@ -81,11 +81,12 @@ class EmbeddedBroker:
         return self.folder / "broker.log"
 
     def start(self) -> EmbeddedBroker:
-        """Start it and wait until it can serve.
+        """Start the broker, and wait until it accepts requests.
 
         Raises:
-            SourceError: it ended, or did not get ready in time; holds the end of its log.
-            UsageError: there is no Java that is new enough.
+            SourceError: the broker ended, or was not ready in time; the error has the end of its
+                log.
+            UsageError: Java is missing or too old.
         """
         assert self._process is None, "the broker runs already"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +116,10 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Stop it as an operator would, and keep its data. Does nothing when it does not run."""
+        """Stop the broker by SIGTERM, and keep its data.
+
+        A broker that does not run is left alone.
+        """
         if self._process is not None:
             self._process.terminate()
             try:
@@ -125,9 +129,9 @@ class EmbeddedBroker:
         self._forget()
 
     def kill(self) -> None:
-        """End it as a power cut would (SIGKILL); the data stays.
+        """Kill the broker by SIGKILL, like a power cut, and keep its data.
 
-        The next start takes about 10 s: the controller first waits until the old session is over.
+        The next start takes about 10 s, because the controller waits for the old session to expire.
         """
         if self._process is not None:
             self._process.kill()

@@ -1,4 +1,4 @@
-"""Declares which Java archives belong together; `jars` finds them."""
+"""Declares sets of Java archives that belong together; `jars` resolves them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
 """Hadoop's version → the version of AWS's SDK with which its S3A was built."""
 TOKEN_PROVIDERS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
-"""Patch release for each minor version of Spark: some registries lack the newest token provider.
+"""Spark's minor version → patch release of its token provider; some registries lack the newest.
 
-It only prepares the clients' security settings, and has not changed from 4.1 to 4.2."""
+The provider only prepares the clients' security settings, and has not changed from 4.1 to 4.2."""
 KAFKA_SOURCES = {"4.2": "4.2.0", "4.1": "4.1.3", "4.0": "4.0.2"}
-"""Patch release for each minor version of Spark: some registries lack the newest for days.
+"""Spark's minor version → patch release of its Kafka source; some registries lag behind for days.
 
-These are the releases that the tests run; a patch release keeps what its modules call."""
+The tests run these releases. Patch releases keep the interfaces that the source calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class MavenCoordinate:
     """One module of a Maven repository.
 
     Attributes:
-        classifier: names another archive than the module's jar, such as ``all``.
+        classifier: the classifier of an archive other than the module's jar, such as ``all``.
         extension: the extension of that archive's file.
     """
 
@@ -39,7 +39,7 @@ class MavenCoordinate:
 
     @property
     def jar_name(self) -> str:
-        """The file name of its archive."""
+        """The file name of the module's archive."""
         classified = f"-{self.classifier}" if self.classifier else ""
         return f"{self.module}-{self.revision}{classified}.{self.extension}"
 
@@ -49,9 +49,9 @@ class JarSet:
     """Jars that belong together.
 
     Attributes:
-        excluded: modules (organisation, module) that dependencies must not add.
-        complete: the coordinates name every jar, so that Ivy need not read a single POM. Projects
-            with a deep parent cost it a minute otherwise.
+        excluded: modules (organisation, module) that the dependencies must not add.
+        complete: whether the coordinates name every jar, so that Ivy need not read POMs. With a
+            deep parent POM that saves a minute.
     """
 
     name: str
@@ -64,17 +64,17 @@ KAFKA_BROKER_SET = JarSet(
     name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
     coordinates=(
         MavenCoordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
-        # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
+        # Without a binding of SLF4J the broker logs nothing, not even its start.
         MavenCoordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
-    # Only DumpLogSegments uses it, and some registries lack it.
+    # Some registries lack this module, which only DumpLogSegments uses.
     excluded=(("org.apache.kafka", "kafka-tools-api"),),
 )
 """A broker, for the demo, the tests and the benchmarks."""
 
 
 def spark_kafka_set(spark_version: str) -> JarSet:
-    """The jars for ``format("kafka")`` that PySpark lacks; all others are in pyspark/jars."""
+    """Return the jars that ``format("kafka")`` needs and pyspark/jars lacks."""
     minor = ".".join(spark_version.split(".")[:2])
     source = KAFKA_SOURCES.get(minor, spark_version)
     provider = TOKEN_PROVIDERS.get(minor, spark_version)
@@ -90,10 +90,10 @@ def spark_kafka_set(spark_version: str) -> JarSet:
 
 
 def s3a_set(hadoop_version: str) -> JarSet:
-    """Hadoop's S3A, for a checkpoint on S3.
+    """Return the jars of Hadoop's S3A, for a checkpoint on S3.
 
-    Hadoop depends on AWS's bundle of all services, half a gigabyte. These are the modules of it
-    that S3A uses, 11 MB. Netty and the logging are Spark's own.
+    Hadoop depends on AWS's bundle of all services, which has half a gigabyte. This set has only the
+    modules that S3A uses, 11 MB. Netty and the logging come from Spark.
     """
     sdk = AWS_SDK_VERSIONS.get(hadoop_version, AWS_SDK_VERSIONS["3.4.2"])
     modules = ("s3", "s3-transfer-manager", "sts")

@@ -1,12 +1,12 @@
-"""Finds the Java archives that Spark needs, resolved once and kept in a folder.
+"""Finds the Java archives that Spark needs. They are resolved once and cached in a folder.
 
-It needs no Maven: PySpark ships Apache Ivy, which runs by itself. Ivy uses its own default
-repository and never the Maven cache of the user's home, where a POM without its jar makes Ivy fail.
-The verbs that start Spark, the demo's broker and the tests call this module;
-``python -m stream_app.app.launch.jars SET`` prints a set.
+It needs no Maven, because PySpark ships Apache Ivy. Ivy uses its default repository but not the
+user's Maven cache, where a POM without its jar would make Ivy fail. The verbs that start Spark, the
+demo's broker and the tests call this module. ``python -m stream_app.app.launch.jars SET`` prints a
+set.
 
-A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The folder
-appears atomically. Jars that a user put there by hand are used as they are.
+A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which lists them. The folder
+is created by an atomic rename. Jars that a user has put there are used without a check.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _SOURCE_TREE = Path(__file__).resolve().parents[3]
 
 
 def spark_kafka_jars(spark_version: str) -> list[Path]:
-    """The jars of Spark's Kafka source, for ``spark.jars``."""
+    """Return the jars of Spark's Kafka source, for ``spark.jars``."""
     return JarCache(jar_folder()).resolve(spark_kafka_set(spark_version))
 
 
 def kafka_broker_jars() -> list[Path]:
-    """The class path of a Kafka broker."""
+    """Return the class path of a Kafka broker."""
     return JarCache(jar_folder()).resolve(KAFKA_BROKER_SET)
 
 
 def store_jars(name: str) -> list[Path]:
-    """The jars of a store's set (`Store.spark`); none of an empty name."""
+    """Return the jars of a store's set (`Store.spark`); empty for an empty name."""
     return _STORE_JARS[name]() if name else []
 
 
 def _s3a_jars() -> list[Path]:
-    """The jars by which Spark reaches ``s3a://``; none when this environment's Spark has them."""
+    """Return the jars with which Spark accesses ``s3a://``; empty if Spark has them already."""
     jars = spark_home() / "jars"
     if any(jars.glob("hadoop-aws-*.jar")):
         return []
@@ -77,7 +77,7 @@ _STORE_JARS: Mapping[str, Callable[[], list[Path]]] = {"s3a": _s3a_jars}
 
 
 def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
-    """``$STREAM_APP_JARS``, or ``.jars`` of the source tree, or a folder of the user's cache."""
+    """Return ``$STREAM_APP_JARS``, or the source tree's ``.jars``, or the user's cache folder."""
     configured = os.environ.get("STREAM_APP_JARS")
     if configured:
         return Path(configured).absolute()
@@ -89,12 +89,12 @@ def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class JarCache:
-    """The folder of resolved sets; safe against concurrent processes."""
+    """The folder of resolved sets. A file lock makes it safe against concurrent processes."""
 
     folder: Path
 
     def resolve(self, jar_set: JarSet) -> list[Path]:
-        """The jars of a set: from the folder, or from the registry by Ivy.
+        """Return the jars of a set, from the folder or, through Ivy, from the registry.
 
         Raises:
             StreamAppError: the registry lacks a module or cannot be reached.
@@ -106,7 +106,7 @@ class JarCache:
             return self.find(jar_set) or self._fetch(jar_set)
 
     def find(self, jar_set: JarSet) -> list[Path]:
-        """The jars of a set if its folder is complete; else none."""
+        """Return the jars of a set if its folder is complete; else an empty list."""
         folder = self.folder / jar_set.name
         manifest = folder / MANIFEST
         if manifest.is_file():
@@ -160,7 +160,7 @@ def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:
 
 
 def _missing(coordinates: Sequence[MavenCoordinate], output: str) -> Sequence[MavenCoordinate]:
-    """The modules that Ivy could not find; all of them when it names none."""
+    """Return the modules that Ivy reports as not found, or all modules if it reports none."""
     named = [
         coordinate
         for coordinate in coordinates
@@ -242,7 +242,7 @@ def _ivy_module(jar_set: JarSet) -> str:
 
 
 def _artifact(coordinate: MavenCoordinate) -> str:
-    """Names an archive that is not the module's jar."""
+    """Return the XML element of an archive that is not the module's jar; empty for a jar."""
     name, kind = quoteattr(coordinate.module), quoteattr(coordinate.extension)
     if coordinate.classifier:
         classifier = quoteattr(coordinate.classifier)
@@ -262,7 +262,7 @@ def _ivy_jar() -> Path:
 
 
 def spark_home() -> Path:
-    """The Spark that jobs run on: ``$SPARK_HOME``, or PySpark's."""
+    """Return the folder of the Spark that runs jobs: ``$SPARK_HOME``, or PySpark's."""
     home = os.environ.get("SPARK_HOME")
     return Path(home) if home else _pyspark()
 
@@ -274,7 +274,7 @@ def _pyspark() -> Path:
 
 
 def _proxy_flags() -> list[str]:
-    """The environment's proxies as flags, because Java does not read the environment."""
+    """Return the environment's proxies as flags of Java, which does not read the environment."""
     flags = []
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
@@ -286,14 +286,14 @@ def _proxy_flags() -> list[str]:
 
 
 def _tail(output: str, *, lines_max: int = 15) -> list[str]:
-    """The last informative lines of Ivy's output."""
+    """Return the last informative lines of Ivy's output."""
     said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
     said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
     return said[-lines_max:]
 
 
 def installed_spark_version() -> str:
-    """The version of the PySpark of this environment.
+    """Return the version of this environment's PySpark.
 
     Raises:
         UsageError: PySpark is not installed.
@@ -305,7 +305,7 @@ def installed_spark_version() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the jars of the named sets, one a line."""
+    """Print the jars of the named sets, one path a line."""
     known: dict[str, Callable[[], list[Path]]] = {
         "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
         **_STORE_JARS,

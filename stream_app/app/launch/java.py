@@ -1,4 +1,4 @@
-"""Finds ``java`` and its environment: for the broker, for Ivy and for Spark."""
+"""Finds ``java`` for the broker, Ivy and Spark, and prepares its environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JAVA_VERSION_MIN = 17
 
 
 def find_java() -> Path:
-    """The ``java`` of ``$JAVA_HOME`` or of the path.
+    """Return the ``java`` of ``$JAVA_HOME`` or of the path.
 
     Raises:
         UsageError: there is no Java.
@@ -32,7 +32,7 @@ def find_java() -> Path:
 
 
 def java_version(program: Path) -> str | None:
-    """A version such as ``17.0.15``; None: this Java reports none."""
+    """Return the version that a Java reports, such as ``17.0.15``, or None if it reports none."""
     said = subprocess.run(
         [program, "-version"], capture_output=True, text=True, timeout=30, check=False
     )
@@ -41,15 +41,15 @@ def java_version(program: Path) -> str | None:
 
 
 def new_enough(version: str) -> bool:
-    """Whether Spark and Kafka start with this version; versions before Java 9 begin with ``1.``."""
+    """Return whether Spark and Kafka run on this version of Java."""
     return int(re.split(r"\D", version)[0]) >= JAVA_VERSION_MIN
 
 
 def checked_java() -> Path:
-    """Find Java as `find_java` does, and check its version; a Java that reports none is accepted.
+    """Return the ``java`` that `find_java` finds, after checking its version.
 
     Raises:
-        UsageError: there is no Java, or it is too old.
+        UsageError: Java is missing or too old. A Java without a reported version is accepted.
     """
     program = find_java()
     version = java_version(program)
@@ -62,7 +62,7 @@ def checked_java() -> Path:
 
 
 def unicode_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which Java decodes file names as UTF-8: Java follows the locale."""
+    """Return an environment with a UTF-8 locale, from which Java decodes file names."""
     named = (environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name))
     if re.search("utf-?8", next(named, ""), re.IGNORECASE):
         return dict(environ)

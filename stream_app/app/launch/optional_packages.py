@@ -1,4 +1,4 @@
-"""Imports modules that need packages of an extra, at their first use."""
+"""Imports modules that need the packages of an extra, when they are first used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Replaces this process by ``spark-submit``, and sends Spark's output to a file.
+"""Replaces this process by ``spark-submit``, and redirects Spark's output to a file.
 
-The JVM, Spark's scripts and its workers write to standard error; the job's lines reach standard
-output through the JVM. So the error stream of the whole process is the file, and the user sees only
-the job's lines. Used by `ingest` and `compact`.
+The JVM, Spark's scripts and its workers write to standard error. The job's lines reach standard
+output through the JVM. So standard error becomes the file, and the user sees only the job's lines.
+`ingest` and `compact` use it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from stream_app.app.launch.java import checked_java, unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
-"""The size of a log file above which the next start renames it to ``….1``."""
+"""The size in bytes above which the next start renames a log file to ``….1``."""
 
 
 def become_spark(command: list[str], name: str, location: str) -> NoReturn:
-    """Replace this process.
+    """Replace this process by ``spark-submit``.
 
     Args:
-        name: of the job, such as ``ingest shop.orders``; begins the name of the file.
-        location: the job's own folder, in which no other job of that name works.
+        name: the job's name, such as ``ingest shop.orders``, with which the file's name begins.
+        location: the job's own folder, which tells jobs of the same name apart.
 
     Raises:
-        UsageError: there is no Java that Spark starts with.
+        UsageError: Java is missing or too old.
     """
-    checked_java()  # Spark would report it in its log alone
+    checked_java()  # Spark would report it only in its own log
     log = _opened(log_file(os.environ, name, location))
     if log is None:
         print("stream_app: starting Spark", file=sys.stderr)
@@ -51,9 +51,9 @@ def become_spark(command: list[str], name: str, location: str) -> NoReturn:
 
 
 def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | None:
-    """The file of Spark's log; None: standard error.
+    """Return the file of Spark's log, or None for standard error.
 
-    Jobs with one name have different folders.
+    Its name contains a hash of the job's location, because jobs may have the same name.
     """
     chosen = environ.get(SPARK_LOG_VARIABLE)
     if chosen:

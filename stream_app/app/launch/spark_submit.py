@@ -1,7 +1,7 @@
-"""The ``spark-submit`` command line of a job.
+"""Builds the ``spark-submit`` command line of a job.
 
-It has only the settings that the JVM needs at its start. The job sets everything else itself, so
-the list of processes shows no secret of the configuration.
+The command line has only the settings that the JVM needs at its start. The job sets all others
+itself, so the process list shows no secret of the configuration.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def submit_command(
     settings: Mapping[str, str],
     jars: Sequence[Path] = (),
 ) -> list[str]:
-    """The words of the command line.
+    """Return the words of the command line.
 
     Args:
-        script: name of a file in ``submit/``.
+        script: the name of a file in ``submit/``.
         arguments: the arguments of the job.
         settings: the user's Spark settings.
     """
@@ -50,7 +50,10 @@ def submit_command(
 
 
 def _pythons() -> dict[str, str]:
-    """Python for driver and workers; the default is the system's python3, which lacks pyarrow."""
+    """Return the settings of Python for driver and workers.
+
+    Spark's default is the system's python3.
+    """
     worker = os.environ.get("PYSPARK_PYTHON", sys.executable)
     driver = os.environ.get("PYSPARK_DRIVER_PYTHON", sys.executable)
     return {"spark.pyspark.python": worker, "spark.pyspark.driver.python": driver}

@@ -1,4 +1,4 @@
-"""Joins the observers of ``stream-app compact``, as configured: numbers, notices, signs of life.
+"""Starts the configured observers of ``stream-app compact``: metrics, notices, signs of life.
 
 Opened by `compact_job`, which reports its table and Spark once both run.
 """

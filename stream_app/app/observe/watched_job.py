@@ -1,4 +1,4 @@
-"""Joins the observers of a running job, as configured: numbers, health, notices.
+"""Starts the configured observers of a running job: metrics, health, notices.
 
 The program of `ingest` opens it first. `ingest_job` reports when Spark begins and ends.
 """
@@ -39,9 +39,9 @@ class WatchedJob:
     """The observers of a job.
 
     Attributes:
-        events: gets the job's events and passes them on.
-        events_file: gets a JSON line for each epoch and commit; None: there is none.
-        secrets: texts that the file may not show.
+        events: receives the job's events, and passes them on.
+        events_file: the file that gets a JSON line for each epoch and commit, or None.
+        secrets: texts that the file must not contain.
     """
 
     events: EventLog
@@ -129,7 +129,7 @@ def watched_job(
 def _lineage_listeners(
     tables: TablesOfJob, stream: StreamConfig, secrets: Secrets, clock: Clock
 ) -> Iterator[Sequence[JobListener]]:
-    """Send the run's lineage in the block, if the configuration names a service.
+    """Within the block, send the run's lineage if the configuration names a service.
 
     Raises:
         UsageError: a package is missing.
@@ -155,7 +155,7 @@ def _lineage_listeners(
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
-    """The folders that the job writes on this machine; a cluster's tasks spill elsewhere."""
+    """Return the folders that the job writes on this machine. A cluster's tasks spill elsewhere."""
     locations = {
         "warehouse": warehouse,
         "checkpoint": stream.checkpoint,
@@ -178,5 +178,5 @@ def _quarantine(
     try:
         quarantine = open_quarantine(location, file_system)
     except UsageError:
-        return None  # only Spark reaches it
+        return None  # only Spark can access it
     return QuarantineWatch(quarantine, clock, metrics.quarantined)

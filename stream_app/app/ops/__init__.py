@@ -1,1 +1,1 @@
-"""Operations on a job and its tables: inspect, check, replay, backfill, propose."""
+"""Operations on a job and its tables, such as inspect, check, replay and backfill."""

@@ -1,4 +1,4 @@
-"""Requests to a job, in its checkpoint, to try held tables again."""
+"""Requests that a job retries held tables, through its checkpoint."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stream_app.spark.job_folder import Folder
 def resume_tables(
     checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
 ) -> Iterator[str]:
-    """Write the requests into the checkpoint; return a line for each.
+    """Write the requests into the checkpoint, and return a line for each.
 
     Args:
-        location: the location of the checkpoint, as it is configured.
-        names: in the job; empty: all that are held back.
+        location: the configured location of the checkpoint.
+        names: the tables' names in the job; empty for all held tables.
 
     Raises:
-        UsageError: a table is not held back; then none is resumed.
+        UsageError: one of the tables is not held back; then no request is written.
         CheckpointError: the checkpoint is damaged.
     """
     state = read_state(checkpoint)

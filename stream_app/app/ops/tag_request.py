@@ -1,4 +1,4 @@
-"""Creates a tag on request, unless it could not protect its version, and reports it."""
+"""Creates a tag on request, unless the tag could not protect its version."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publi
 
 
 def check_taggable(table: FileStoreTable) -> None:
-    """Refuse tables with versions outside their folder.
+    """Refuse a table with versions outside of its folder.
 
     Raises:
-        UnsupportedTableError: there are such versions.
-        StorageError: two makers of the same tag could both win.
+        UnsupportedTableError: the table has such versions.
+        StorageError: two processes that create the same tag could both succeed.
     """
     check_expirable(table)
     check_publishes_safely(table)
 
 
 def tag_on_request(table: FileStoreTable, tag: Tag) -> Iterator[str]:
-    """Create a tag; return a line that reports it.
+    """Create a tag, and yield a line that reports it.
 
     Raises:
-        UsageError: the name was taken meanwhile, or the snapshot has expired.
+        UsageError: another process has created the tag meanwhile, or the snapshot has expired.
     """
     if not create_tag(table, tag):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Writes a configuration for a job of one table from facts about its source. Pure."""
+"""Generates the configuration of a job of one table from facts about its source. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDraft:
-    """The facts from which a configuration is written.
+    """The facts from which a configuration is generated.
 
     Attributes:
-        origin: a text that names the source of the facts.
+        origin: the name of the facts' source, for a comment.
         format_section: the section of the format's options.
-        settings: the settings of the client and of the format, by their keys in the section
-            ``source``.
+        settings: settings of the client and of the format, by their keys in the section ``source``.
     """
 
     origin: str
@@ -36,7 +35,7 @@ class JobDraft:
 
 
 def configuration_text(draft: JobDraft) -> str:
-    """TOML that `app_config.load_config` reads; people complete it."""
+    """Return TOML that `app_config.load_config` can read, for users to complete."""
     return "\n".join([*_source(draft), "", *_table(draft), "", *_stream(draft)]) + "\n"
 
 

@@ -1,1 +1,4 @@
-"""Asks a source outside of the hot path: topics, ends, messages, a database. Sends to a topic."""
+"""Queries a source outside of the hot path: topics, offsets, messages, databases.
+
+Sends to topics.
+"""

@@ -1,4 +1,4 @@
-"""Parses ``HOST:PORT,HOST:PORT``, the brokers that a Kafka client asks first."""
+"""Parses a list of Kafka bootstrap servers, ``HOST:PORT,HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from stream_app.errors import UsageError
 
 
 def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
-    """The host and port of each server, by its text.
+    """Return text → (host, port) for each server of the list.
 
     Args:
-        where: the argument or the key.
+        where: the argument or configuration key that has the list, for errors.
 
     Raises:
-        UsageError: one is not HOST:PORT, or there is none.
+        UsageError: an entry is not HOST:PORT, or the list is empty.
     """
     servers: dict[str, tuple[str, int]] = {}
     for server in filter(None, map(str.strip, text.split(","))):

@@ -1,7 +1,7 @@
-"""A connection to the brokers that asks for topics and offsets, beside the readers of messages.
+"""A connection to Kafka's brokers that requests metadata of topics, offsets and groups.
 
-Spark and librdkafka retry an unreachable broker for minutes. This client fails soon, and says why.
-It reads metadata only, never records.
+Spark and librdkafka retry an unreachable broker for minutes. This client fails within seconds, and
+reports the reason. It never reads records.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.kafka.security_options import security_options
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest
 
 TIMEOUT_S = 15.0
 _SHARE_MIN_S = 0.5
-"""Seconds that each server has for a connection at least."""
+"""The least time that each server gets for a connection."""
 _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -47,7 +48,7 @@ _PYTHON_NAMES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
 }
-"""librdkafka's names → those of kafka-python."""
+"""librdkafka's names of settings → kafka-python's names."""
 _NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
 _NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 _COORDINATOR_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -57,7 +58,7 @@ _COORDINATOR_ERRORS = (
     NotCoordinatorError,
 )
 _RECONNECT_BACKOFF_MAX_MS = 1000
-"""The client asks a random server; with its own 30 s, one that is down can take the whole time."""
+"""The client tries random servers; its default of 30 s lets one dead server use up all the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +70,9 @@ class TopicInfo:
 
 
 def uncheckable_settings(kafka_options: Mapping[str, str]) -> list[str]:
-    """Settings of Java's client that this Python client lacks; empty: the check can run.
+    """Return the settings of Java's client that this Python client lacks.
 
-    The job can run with such settings: the caller warns, and skips the check.
+    The job can run with such settings, so the caller warns and skips its check of the topics.
     """
     security = security_options(kafka_options)
     reasons = [f"{key}: {what}" for key, what in security.problems.items()]
@@ -87,7 +88,7 @@ def uncheckable_settings(kafka_options: Mapping[str, str]) -> list[str]:
 
 
 def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
-    """Java's security settings in kafka-python's names; other settings do not matter here."""
+    """Return Java's security settings under kafka-python's names, without other settings."""
     options = security_options(kafka_options).options
     settings: dict[str, Any] = {
         name: options[key] for key, name in _PYTHON_NAMES.items() if key in options
@@ -100,16 +101,16 @@ def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
 
 
 class BrokerConnection:
-    """A connection to ask for topics and offsets; close it after use.
+    """A connection to the brokers of one cluster. Close it after use.
 
     Args:
-        bootstrap: ``host:port``, several separated by commas.
-        timeout_s: for connecting, and for each request.
-        clock: None: the machine's.
+        bootstrap: ``host:port``, separated by commas.
+        timeout_s: the timeout of connecting, and of each request.
+        clock: the clock for timeouts; None is the machine's.
         section: the section of the configuration that names the cluster.
 
     Raises:
-        SourceError: no broker answers.
+        SourceError: no broker responds.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class BrokerConnection:
     def topics(
         self, names: Sequence[str] = (), *, pattern: str | None = None
     ) -> dict[str, TopicInfo]:
-        """The named topics, or those whose whole name matches the pattern.
+        """Return the metadata of the named topics, or of those that match the pattern.
 
         Raises:
             WrongSourceError: a topic is missing, or no topic matches.
@@ -181,20 +182,19 @@ class BrokerConnection:
             for name, topic in sorted(readable.items())
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """The offset of the oldest record of each (topic, partition)."""
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
+        """Return (topic, partition) → the offset of its oldest record."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
-    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """The end offset of each (topic, partition): one after the newest record outside open
-        transactions.
-        """
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
+        """Return (topic, partition) → its end offset, which excludes open transactions."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
-    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """The latest time of a record of each (topic, partition) that has any.
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
+        """Return (topic, partition) → the latest time of a record, for partitions with records.
 
-        Milliseconds since 1970; the producer's or the broker's, as the topic is set.
+        Times are milliseconds since 1970, of the producer or the broker, depending on the topic's
+        settings.
         """
         answers = self._asked(topics, OffsetSpec.MAX_TIMESTAMP)
         return {
@@ -203,11 +203,13 @@ class BrokerConnection:
             if answer.timestamp > 0
         }
 
-    def offsets_since(self, times: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-        """The first offset of each (topic, partition)'s time or of a later one, if there is any.
+    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
+        """Return the offset of each partition's first record at or after a time.
+
+        A partition without such a record is left out.
 
         Args:
-            times: milliseconds since 1970.
+            times: (topic, partition) → milliseconds since 1970.
         """
         answers = self._answers({TopicPartition(*place): time for place, time in times.items()})
         return {
@@ -217,9 +219,12 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, places: Collection[tuple[str, int]]
-    ) -> dict[tuple[str, int], int]:
-        """The offsets that a consumer group has committed, of those (topic, partition) it has."""
+        self, group: str, places: Collection[KafkaPartition]
+    ) -> dict[KafkaPartition, int]:
+        """Return the offsets that a consumer group has committed for these (topic, partition)s.
+
+        Partitions without one are left out.
+        """
         asked = {group: [TopicPartition(*place) for place in places]}
         answers = self._ask_coordinator(lambda: self._client.list_group_offsets(asked))
         return {
@@ -229,10 +234,10 @@ class BrokerConnection:
         }
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
-        """Make these the committed offsets of a consumer group without members.
+        """Commit offsets for a consumer group that has no members.
 
         Raises:
-            SourceError: the broker does not answer, or refuses it.
+            SourceError: the broker does not respond, or refuses the offsets.
         """
         wanted = {
             TopicPartition(topic, int(partition)): OffsetAndMetadata(offset, "", -1)
@@ -261,7 +266,7 @@ class BrokerConnection:
 
     def _offsets(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
-    ) -> dict[tuple[str, int], int]:
+    ) -> dict[KafkaPartition, int]:
         answers = self._asked(topics, spec)
         return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
 
@@ -291,7 +296,7 @@ class BrokerConnection:
         return sorted(topic["name"] for topic in described if not topic["is_internal"])
 
     def _ask_coordinator(self, question: Callable[[], Any]) -> Any:
-        """Ask the broker that a group belongs to; a new cluster takes a while to choose it."""
+        """Ask the group's coordinator, and retry while a new cluster is still choosing it."""
         for wait_s in _COORDINATOR_WAITS_S:
             with contextlib.suppress(*_COORDINATOR_ERRORS):
                 return question()
@@ -338,14 +343,14 @@ def reachable_servers(
     clock: Clock | None = None,
     section: str = "source",
 ) -> list[str]:
-    """The first server that accepts connections, and those after it.
+    """Return the servers from the first one that accepts a connection.
 
-    Kafka's clients retry after any error; the operating system reports it at once.
+    It opens plain sockets, because Kafka's clients retry after any error instead of reporting it.
 
     Args:
-        timeout_s: for all of them together.
-        clock: None: the machine's.
-        section: the section of the configuration that names them.
+        timeout_s: the timeout of all attempts together.
+        clock: the clock for timeouts; None is the machine's.
+        section: the section of the configuration that names the servers, for errors.
 
     Raises:
         SourceError: none of them accepts a connection in time.

@@ -1,6 +1,6 @@
 """Reads a few messages of each topic when a job starts.
 
-The look is optional: when the broker is slow, the job starts without it.
+The sample is optional: if the broker is slow, the job starts without it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0
 _MESSAGES = 20
-"""Number read from each end of a Kafka partition."""
+"""The number of messages that are read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
-"""Partitions sampled in each topic."""
+"""The number of partitions that are sampled in each topic."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
 def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
-    """The messages of all topics, of `MESSAGE_SCHEMA`."""
+    """Return the messages of all topics in one table of `MESSAGE_SCHEMA`."""
     return pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA)
 
 
 def first_messages(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
-    """A few messages of each topic, by topic; none when the broker is slow.
+    """Return topic → a few of its messages; nothing if the broker is slow.
 
-    It warns when they seem to have another format than the configured one.
+    It warns if the messages seem to have another format than the configured one.
     """
     try:
         messages = messages_at_both_ends(source, topics)
@@ -54,7 +54,7 @@ def first_messages(
 
 
 def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
-    """The reason why messages seem to have another format; None: they do not."""
+    """Return a notice if messages seem to have another format than the chosen one; else None."""
     values = [
         value for batch in messages for value in batch.column("value").drop_null().to_pylist()
     ]
@@ -76,10 +76,12 @@ def warn_of(notice: Notice) -> None:
 def messages_at_both_ends(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> dict[str, pa.RecordBatch]:
-    """A few messages of each topic, by topic, as far as they come in time.
+    """Return topic → a few messages from the beginnings and ends of its partitions.
+
+    It stops at a deadline, with the messages that have arrived.
 
     Raises:
-        SourceError: the broker does not answer, or none comes in time.
+        SourceError: the broker does not respond, or no message arrives in time.
         UsageError: only Spark can read the topics.
     """
     deadline = time.monotonic() + _TIMEOUT_S
@@ -97,7 +99,10 @@ def messages_at_both_ends(
 
 
 def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
-    """Ranges at the beginnings, then at the ends; some partitions with messages of each topic."""
+    """Return ranges at the beginnings, then at the ends, of some partitions of each topic.
+
+    Empty partitions are left out.
+    """
     filled = sorted(place for place, end in ends.items() if end > begins[place])
     chosen = [
         place

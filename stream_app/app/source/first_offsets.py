@@ -1,9 +1,10 @@
-"""Finds the offsets at which a new job begins, by the time of messages or by a consumer group.
+"""Finds the offsets at which a new job begins, from a time or from a consumer group.
 
-`ingest_job` asks when the checkpoint is new. Readers get offsets, whatever the configuration says.
+`source_reading` calls it for a new checkpoint. So readers always get offsets, whatever the
+configuration has.
 
-Source: Kafka's ListOffsets and OffsetFetch requests; Flink `OffsetsInitializer` for what a
-partition without such a message or without an offset begins at.
+Source: Kafka's ListOffsets and OffsetFetch requests; Flink `OffsetsInitializer` for partitions that
+have no such message or no committed offset.
 """
 
 from __future__ import annotations
@@ -22,22 +23,23 @@ _BY_TIMES = "source.starting-offsets-by-timestamp"
 
 
 def first_offsets_of(source: SourceConfig) -> str:
-    """The value for ``source.starting-offsets``: a word, or offsets as JSON.
+    """Return the value of ``source.starting-offsets``: a word, or offsets as JSON.
 
-    A partition without a message of the time or a later one begins at its end. One without an
-    offset of the group begins at `starting_offsets`.
+    A partition without a message at or after the time begins at its end. A partition without a
+    committed offset of the group begins at `starting_offsets`.
 
     Raises:
-        SourceError: the broker does not answer.
+        SourceError: the broker does not respond.
         UsageError: the client that asks lacks a setting of `source.kafka_options`.
-        WrongSourceError: times do not name each topic and partition.
+        WrongSourceError: the times do not match the topics and partitions.
     """
     if not (source.begins_at_times or source.begins_at_group):
         return source.starting_offsets
     check_client(source)
     with SourceConnection(source) as connection:
         topics = connection.topics()
-        # Ends first: a message that comes now must not lie before the begin.
+        # Read the ends first: a message that arrives meanwhile must not lie before the job's
+        # beginning.
         offsets = connection.end_offsets(topics)
         if source.begins_at_times:
             offsets |= connection.offsets_since(_times(source, offsets))
@@ -61,7 +63,7 @@ def first_offsets_of(source: SourceConfig) -> str:
 
 
 def check_client(source: SourceConfig) -> None:
-    """Check that the client can ask for times and for groups.
+    """Check that the Python client can request offsets by time and by group.
 
     Raises:
         UsageError: the client that asks lacks a setting of `source.kafka_options`.
@@ -76,7 +78,7 @@ def check_client(source: SourceConfig) -> None:
 
 
 def _times(source: SourceConfig, places: Collection[KafkaPartition]) -> dict[KafkaPartition, int]:
-    """The requested time of each partition, in milliseconds since 1970."""
+    """Return partition → the time at which the job shall begin, in milliseconds since 1970."""
     if source.starting_timestamp is not None:
         return dict.fromkeys(places, source.starting_timestamp)
     wanted = source.starting_offsets_by_timestamp or {}

@@ -1,7 +1,7 @@
-"""Connects to the database that a JDBC URL names, asks it, and reads the position of its log.
+"""Opens the database that a JDBC URL names, runs queries, and reads the position of its log.
 
-Works through the Python drivers of PostgreSQL, MySQL and MariaDB, which are an extra
-(`stream_app[jdbc]`).
+It uses Python drivers of PostgreSQL, MySQL and MariaDB, which the extra `stream_app[jdbc]`
+installs.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _MYSQL_POSITIONS = ("select @@global.gtid_current_pos", "select @@global.gtid_ex
 _POSITIONS = {
     POSTGRESQL: _POSTGRES_POSITIONS, MYSQL: _MYSQL_POSITIONS, MARIADB: _MYSQL_POSITIONS
 }  # fmt: skip
-"""Queries of the newest position of the log; the first that works counts."""
+"""Queries for the newest position of the log. The first one that succeeds is used."""
 
 
 @contextmanager
 def opened_database(url: JdbcUrl) -> Iterator[Any]:
-    """A connection, as of Python's database API.
+    """Open a connection of Python's database API, and close it after the block.
 
     Raises:
         UsageError: the driver is not installed.
-        SourceError: the database does not answer, or refuses the user or a statement.
+        SourceError: the database does not respond, or refuses the user or a statement.
     """
     with database_errors(url):
         connection = url.driver.open(url.driver.load(), url)
@@ -39,7 +39,7 @@ def opened_database(url: JdbcUrl) -> Iterator[Any]:
 
 @contextmanager
 def database_errors(url: JdbcUrl) -> Iterator[None]:
-    """Turn the driver's errors into `SourceError`.
+    """Raise errors of the driver within the block as `SourceError`.
 
     Raises:
         UsageError: the driver is not installed.
@@ -57,16 +57,16 @@ def database_errors(url: JdbcUrl) -> Iterator[None]:
 
 
 def answers(connection: Any, query: str) -> list[Any]:
-    """The rows that answer a query."""
+    """Return the rows of a query's result."""
     with connection.cursor() as cursor:
         cursor.execute(query)
         return list(cursor.fetchall())
 
 
 def log_position(connection: Any, url: JdbcUrl) -> str:
-    """The newest position of a database's log, for people."""
+    """Return the newest position of a database's log as text, such as an LSN or GTIDs."""
     for query in _POSITIONS[url.driver]:
-        # Another kind of server, or one that refuses this user.
+        # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
             [(position,)] = answers(connection, query)
             return str(position)

@@ -1,7 +1,7 @@
-"""Reads the definition of a database's table: its columns, their types and comments, and its key.
+"""Reads the definition of a table in a database: columns, types, comments and primary key.
 
-It asks the catalogs of PostgreSQL, MySQL and MariaDB. Types become those of columns as in a job
-(`cdc.source_types`).
+It queries the system catalogs of PostgreSQL, MySQL and MariaDB. A job maps types to column types in
+the same way (`cdc.source_types`).
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _MYSQL_TABLES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of database.
+    """The catalog queries and types of one kind of database.
 
     Attributes:
-        schema: default schema of tables; empty: the URL's database.
-        columns, tables: queries of the catalog.
+        schema: the default schema of tables; empty means the URL's database.
+        columns, tables: the query of a table's columns.
     """
 
     schema: str
@@ -70,13 +70,14 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcTable:
-    """A table of a database.
+    """The definition of a table in a database.
 
     Attributes:
-        schema: the schema of PostgreSQL, the database of MySQL.
+        schema: the schema in PostgreSQL, or the database in MySQL.
         kinds: the type of each column, as the database spells it.
-        untyped: columns of types without a counterpart, which became STRING, and these types.
-        is_root: whether it is partitioned, so that its changes may name its partitions.
+        untyped: columns, with their types, that became STRING because their type has no
+            counterpart.
+        is_root: whether the table is partitioned, so that changes may name its partitions instead.
     """
 
     schema: str
@@ -94,8 +95,8 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         table: ``TABLE`` or ``SCHEMA.TABLE``; None selects the only table.
 
     Raises:
-        UsageError: the driver is not installed, or there is no such table.
-        SourceError: the database does not answer, or refuses the user.
+        UsageError: the driver is not installed, or the table does not exist.
+        SourceError: the database does not respond, or refuses the user.
     """
     with opened_database(url) as connection:
         return read_table(connection, url, table, options)
@@ -104,7 +105,7 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
 def read_table(
     connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions
 ) -> JdbcTable:
-    """Read a table's definition by an open connection; see `jdbc_table`."""
+    """Read a table's definition through an open connection; see `jdbc_table`."""
     schema, name, rows = _columns(connection, url, table)
     return _table(schema, name, rows, _KINDS[url.driver], options)
 
@@ -185,7 +186,7 @@ _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 
 
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
-    """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
+    """Return column → type, with ``enum`` in place of each of PostgreSQL's enum types."""
     query = dialect_of(url.driver).enums
     enums = {row[0] for row in answers(connection, query)} if query else set()
     return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}

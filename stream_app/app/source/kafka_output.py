@@ -1,7 +1,7 @@
-"""Sends messages to a topic of Kafka, in order and each at least once.
+"""Sends messages to a Kafka topic, in order and at least once.
 
-The producer is idempotent, so that its own repetitions neither double nor overtake anything;
-messages of one key go to one partition. When `flush` returns, all messages are in the topic.
+The producer is idempotent, so its retries neither duplicate nor reorder messages. Messages with the
+same key go to the same partition. After `flush` returns, all messages are in the topic.
 
 Source: kafka-python's `KafkaProducer`.
 """
@@ -26,10 +26,10 @@ class KafkaOutput:
 
     Args:
         place: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
-        timeout_s: for finding the broker.
+        timeout_s: the timeout of connecting to a broker.
 
     Raises:
-        UsageError: the place does not look so.
+        UsageError: the place does not have this form.
         SourceError: the broker cannot be reached.
     """
 
@@ -60,12 +60,12 @@ class KafkaOutput:
             raise self._error(error) from error
 
     def send(self, keys: pa.Array, values: pa.Array) -> None:
-        """Hand messages over, in order; null keys are spread over the partitions.
+        """Queue messages for sending, in order. Messages with null keys go to any partition.
 
         Raises:
-            SourceError: they, or earlier ones, could not be sent.
+            SourceError: these messages, or earlier ones, could not be sent.
         """
-        # The client takes one message at a time; everything before it is done in columns.
+        # The client accepts one message at a time; all steps before it work on columns.
         for key, value in zip(keys.cast(pa.binary()), values.cast(pa.binary()), strict=True):
             try:
                 sent = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
@@ -75,10 +75,10 @@ class KafkaOutput:
         self._check()
 
     def flush(self) -> None:
-        """Wait until all messages are in the topic.
+        """Wait until the topic has all messages.
 
         Raises:
-            SourceError: one of them could not be sent.
+            SourceError: a message could not be sent.
         """
         try:
             self._producer.flush()

@@ -1,8 +1,8 @@
-"""Decides which reader reads the topics: the native one where it can, else Spark's.
+"""Decides whether the native reader or Spark's source reads the topics.
 
-`ingest_job` asks before there is a session, and `ingest`, which gives Spark's source its jars. All
-else that reads messages (the look at the first ones, `init`, `doctor`, `check`, `backfill`,
-replays) has no Spark, and reads natively.
+`checks` calls it before there is a session, and the verb `ingest` before it adds jars of Spark's
+source. Everything else that reads messages (the first messages, `init`, `doctor`, `check`,
+`backfill`, replays) runs without Spark and uses the native reader.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LOG = logging.getLogger("stream_app")
 
 
 def native_reader(source: SourceConfig) -> ReaderSettings | None:
-    """Settings of the native reader; None: Spark's source reads.
+    """Return the settings of the native reader, or None if Spark's source reads the topics.
 
     Raises:
-        UsageError: ``source.reader`` asks for the native reader, which cannot follow
+        UsageError: the configuration demands the native reader, which cannot apply
             ``source.kafka``.
     """
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.SPARK:
@@ -54,10 +54,10 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
 
 
 def reader_without_spark(source: SourceConfig) -> ReaderSettings:
-    """Settings of the native reader, for a process that has no Spark.
+    """Return the settings of the native reader, for a process without Spark.
 
     Raises:
-        UsageError: the native reader cannot follow ``source.kafka``.
+        UsageError: the native reader cannot apply ``source.kafka``.
     """
     settings, problems = _judged(source)
     if problems:
@@ -70,7 +70,7 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
 
 
 def needs_sparks_source(source: SourceConfig) -> bool:
-    """Whether Spark's Kafka source, whose jars PySpark lacks, reads the topics."""
+    """Return whether Spark's Kafka source reads the topics. PySpark lacks its jars."""
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.NATIVE:
         return False
     if source.clusters or schema_headers(source.format_options):
@@ -83,7 +83,7 @@ def _lines(problems: Sequence[str]) -> str:
 
 
 def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
-    """The settings of the native reader, and the obstacles to it."""
+    """Return the settings of the native reader, and the reasons why it cannot be used."""
     clients, problems = list[tuple[str, ClientSettings]](), list[str]()
     try:
         functions = library()
@@ -104,7 +104,7 @@ def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
 
 
 def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
-    """librdkafka's options for a cluster, and the obstacles to reading it natively."""
+    """Return librdkafka's options for a cluster, and the reasons why they cannot be used."""
     judged = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
     problems = [f"{cluster.section}.kafka.{key}: {what}" for key, what in judged.problems.items()]
     for key, why in judged.ignored.items():
@@ -118,10 +118,10 @@ def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, li
 
 
 def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffsets | JoinedOffsets:
-    """Asks the clusters of a source where their topics begin and end.
+    """Return a client for the beginning and end offsets of a source's topics, in all its clusters.
 
     Args:
-        reader: the settings by which their messages are read.
+        reader: the settings with which the messages are read.
     """
     clients = {"": reader.client, **dict(reader.clusters)}
     offsets = {

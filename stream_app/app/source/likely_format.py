@@ -1,6 +1,6 @@
-"""Recognises the format of a topic's messages by the fields that each format declares as its signs.
+"""Recognises the format of messages by the field names that each format declares as its signs.
 
-Called when a job starts and by ``stream-app init``, to warn of another format than the chosen one.
+A starting job and ``stream-app init`` call it, to warn if the chosen format seems wrong.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.message_format_registry import FORMATS
 
 _CONFLUENT_MAGIC = b"\0"
-"""The byte before the number of a registry's schema."""
+"""The byte before the schema's id in a message of Confluent's registry."""
 _DEBEZIUM_JSON, _DEBEZIUM_BSON = "debezium-json", "debezium-bson"
 _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA = "debezium-avro", "debezium-json-schema"
 _JSON_SCHEMA = "json-schema"
 
 
 def likely_format(values: Sequence[bytes]) -> str | None:
-    """The format of which these messages have the signs; None: of none.
+    """Return the format that most messages show signs of, or None if too few show any.
 
-    A third of them must have signs: heartbeats and markers of transactions have none.
+    More than a third must show the format's signs, because heartbeats and transaction markers show
+    none.
     """
     counts = Counter(filter(None, map(_likely_format, values)))
     name, count = counts.most_common(1)[0] if counts else (None, 0)
@@ -32,9 +33,10 @@ def likely_format(values: Sequence[bytes]) -> str | None:
 
 
 def is_read_by(signs: str, chosen: str) -> bool:
-    """Whether messages with the signs of one format may be another's.
+    """Return whether the chosen format may also read messages with another format's signs.
 
-    Flattened documents look like Debezium's JSON, and all messages with a registry's number alike.
+    Debezium's BSON documents look like its JSON. All messages with a registry's schema id look
+    alike.
     """
     if _asks_a_registry(signs):
         return _asks_a_registry(chosen)
@@ -65,7 +67,7 @@ def _likely_format(value: bytes) -> str | None:
 
 
 def _likely_registered(value: bytes) -> str:
-    """The format of a message with a registry's head."""
+    """Return the likely format of a message that begins with a registry's schema id."""
     if not value[HEAD.size :].startswith(b"{"):
         return _DEBEZIUM_AVRO
     is_debezium = _likely_format(value[HEAD.size :]) == _DEBEZIUM_JSON

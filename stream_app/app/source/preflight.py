@@ -1,8 +1,7 @@
-"""Asks the broker about the topics before Spark does: a clear error instead of a long wait.
+"""Checks the topics before the job reads them, to report errors at once instead of waiting.
 
-`ingest` calls it at start and for the lag. Spark does not notice that a topic was deleted and
-recreated under an old checkpoint, and skips records. Kafka gives each topic a unique id, which
-reveals that.
+`checks` calls it at start, and `job_site` for the lag. A recreated topic has other records at the
+offsets of an old checkpoint. The topic's unique id in Kafka reveals it.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
 
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
-"""The remedy that the job and the doctor give for a recreated topic."""
+"""The remedy that the job and the doctor name for a recreated topic."""
 _ENDS_S = 5.0
 
 
 def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[str, TopicInfo]:
-    """The topics that the job will read, by name.
+    """Return name → metadata of the topics that the job will read.
 
     Raises:
-        SourceError: no broker of a cluster answers.
+        SourceError: no broker of a cluster responds.
         WrongSourceError: a topic is missing, or no topic matches the pattern.
     """
     with SourceConnection(source, timeout_s=timeout_s) as connection:
@@ -32,13 +31,13 @@ def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[
 
 
 def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
-    """Topic → Kafka partition → the offset of the next message.
+    """Return topic → Kafka partition → end offset.
 
     Args:
-        unknown: gets the reason when the broker does not answer.
+        unknown: called with the reason if the broker does not respond.
 
     Returns:
-        None: the source is not a topic, or the broker does not answer.
+        None if the source is not a topic, or the broker does not respond.
     """
     if source.kind is not SourceKind.KAFKA or unaskable_settings(source):
         return None
@@ -57,10 +56,10 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
 def recreated_topics(
     before: Mapping[str, str | None], now: Mapping[str, TopicInfo]
 ) -> Collection[str]:
-    """Topics that were deleted and recreated: their id has changed.
+    """Return the topics whose id has changed, because they were deleted and recreated.
 
     Args:
-        before: topic → id, as remembered beside the checkpoint.
+        before: topic → id, as the checkpoint has it.
     """
     return [
         name

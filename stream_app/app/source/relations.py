@@ -1,6 +1,7 @@
-"""Finds the tables of a database whose changes a connector sends, and why it sends none of others.
+"""Finds which tables of a database a connector sends, and why it does not send the others.
 
-A first load asks before it reads a row: what no connector sends later would be a gap.
+A first load calls it before it reads rows, because later changes of a table without a connector
+would be lost.
 
 Sources: PostgreSQL documentation, `pg_publication_tables` and `pg_replication_slots`; MySQL
 documentation, `information_schema.processlist`.
@@ -21,23 +22,23 @@ _SLOTS = """
     select slot_name, plugin from pg_replication_slots
     where slot_type = 'logical' and database = current_database()
     and confirmed_flush_lsn is not null"""
-"""A slot without this position still waits for older transactions, and will not send them."""
+"""A slot without this position is still waiting for older transactions, and will not send them."""
 _FOLLOWERS = "select id, '' from information_schema.processlist where command like 'Binlog Dump%'"
 _PUBLICATIONS = "pgoutput"
-"""The plugin that sends the tables of publications; others send all."""
+"""The plugin that sends only published tables; other plugins send all tables."""
 _POSTGRES_RELATIONS = """
     select n.nspname, c.relname, c.relkind = 'p', c.relispartition
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind in ('r', 'p') and c.relpersistence = 'p'
     and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')"""
-"""Tables of which the log has changes; views, foreign and unlogged tables are none."""
+"""Tables whose changes the log contains; so no views, foreign or unlogged tables."""
 _MYSQL_RELATIONS = """
     select table_schema, table_name, false, false from information_schema.tables
     where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
     and table_schema not in ('mysql', 'sys', 'information_schema', 'performance_schema')"""
 _PUBLISHED = "select schemaname, tablename from pg_publication_tables"
-Place = tuple[str, str]
-"""A table's schema, or its database in MySQL, and its name."""
+RelationName = tuple[str, str]
+"""The schema (in MySQL the database) and the name of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class Relation:
     """A table of the source.
 
     Attributes:
-        is_root: whether it is partitioned, so that its rows are those of its partitions.
-        is_partition: whether it is such a partition.
+        is_root: whether the table is partitioned, so that its rows lie in its partitions.
+        is_partition: whether the table is a partition of another one.
     """
 
     is_root: bool = False
@@ -55,22 +56,23 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedDatabase:
-    """The tables of a database that connectors follow.
+    """The tables of a database that a connector follows.
 
     Attributes:
-        relations: the tables of which its log has changes.
-        published: those that connectors send; None: all, partitions in place of their root.
+        relations: the tables whose changes the database's log contains.
+        published: the tables that connectors send; None means all, with partitions in place of
+            their root.
     """
 
-    relations: Mapping[Place, Relation]
-    published: frozenset[Place] | None = None
+    relations: Mapping[RelationName, Relation]
+    published: frozenset[RelationName] | None = None
 
-    def why_not_sent(self, place: Place) -> str:
-        """The reason why no connector sends changes of a table; empty if one may."""
-        relation = self.relations.get(place)
+    def why_not_sent(self, name: RelationName) -> str:
+        """Return why no connector sends changes of a table; empty if one may send them."""
+        relation = self.relations.get(name)
         if relation is None:
             return "is not a table, and no log has changes of it"
-        if self.published is not None and place in self.published:
+        if self.published is not None and name in self.published:
             return ""
         if relation.is_root:
             return "is partitioned, and its changes name its partitions"
@@ -78,10 +80,10 @@ class FollowedDatabase:
 
 
 def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
-    """Look at a database.
+    """Read which tables of a database its connectors send.
 
     Raises:
-        WrongSourceError: no connector follows it.
+        WrongSourceError: no connector follows the database.
     """
     is_postgres = url.driver is POSTGRESQL
     followers = asked(connection, _SLOTS if is_postgres else _FOLLOWERS)
@@ -101,8 +103,11 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     return FollowedDatabase(relations=relations_of(connection, url), published=published)
 
 
-def relations_of(connection: Any, url: JdbcUrl) -> Mapping[Place, Relation]:
-    """The tables of a database whose changes are in its log; MySQL's are those of all databases."""
+def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
+    """Return the tables whose changes the database's log contains.
+
+    MySQL's log covers all databases.
+    """
     query = _POSTGRES_RELATIONS if url.driver is POSTGRESQL else _MYSQL_RELATIONS
     return {
         (str(schema), str(name)): Relation(bool(is_root), bool(is_partition))
@@ -111,14 +116,14 @@ def relations_of(connection: Any, url: JdbcUrl) -> Mapping[Place, Relation]:
 
 
 def origin_of(url: JdbcUrl, schema: str, name: str) -> Origin:
-    """A table of a database as Debezium's messages name it; MySQL's schema is its database."""
+    """Return a table's origin, as Debezium's messages name it."""
     if url.driver is POSTGRESQL:
         return Origin(url.database, schema, name)
     return Origin(schema, "", name)
 
 
 def asked(connection: Any, query: str) -> list[Any]:
-    """The rows of a query."""
+    """Return the rows of a query's result."""
     with closing(connection.cursor()) as cursor:
         cursor.execute(query)
         return list(cursor.fetchall())

@@ -1,6 +1,6 @@
-"""Asks the clusters of a job's source for topics and offsets, by the job's names of topics.
+"""Queries the clusters of a job's source for topics and offsets, under the job's topic names.
 
-A job has mostly one cluster. All that asks for more than one topic's facts goes through here.
+Most jobs have one cluster. With several, the job's name of a topic includes its cluster.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _Answers = dict[KafkaPartition, int]
 
 
 def unaskable_settings(source: SourceConfig) -> list[str]:
-    """Settings of Kafka's client because of which the clusters cannot be asked; see
-    `uncheckable_settings`.
-    """
+    """Return the Kafka settings that prevent queries; see `uncheckable_settings`."""
     reasons = (uncheckable_settings(cluster.kafka_options) for cluster in source.kafka_clusters)
     return [reason for of_cluster in reasons for reason in of_cluster]
 
@@ -39,20 +37,20 @@ def check_reachable(source: SourceConfig) -> None:
     """Check that a broker of each cluster accepts connections.
 
     Raises:
-        SourceError: none of a cluster's does.
+        SourceError: no broker of a cluster accepts one.
     """
     for cluster in source.kafka_clusters:
         reachable_servers(cluster.bootstrap_servers, section=cluster.section)
 
 
 class SourceConnection:
-    """A connection to each cluster of a source; close it after use.
+    """A connection to each cluster of a source. Close it after use.
 
     Args:
-        timeout_s: for connecting to a cluster, and for each request.
+        timeout_s: the timeout of connecting to a cluster, and of each request.
 
     Raises:
-        SourceError: no broker of a cluster answers.
+        SourceError: no broker of a cluster responds.
     """
 
     def __init__(self, source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -71,7 +69,7 @@ class SourceConnection:
             self._opened = opened.pop_all()
 
     def topics(self) -> dict[str, TopicInfo]:
-        """The topics of the source; see `BrokerConnection.topics`."""
+        """Return the metadata of the source's topics; see `BrokerConnection.topics`."""
         return {
             in_cluster(name, topic): info
             for name, (cluster, connection) in self._clusters.items()
@@ -104,7 +102,7 @@ class SourceConnection:
         )
 
     def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Answers:
-        """See `BrokerConnection.group_offsets`; the group has one name in all clusters."""
+        """See `BrokerConnection.group_offsets`. The group has the same name in all clusters."""
         by_cluster = _by_cluster(places, lambda place: place[0])
         return self._asked(
             {cluster: list(map(_there, of_cluster)) for cluster, of_cluster in by_cluster.items()},
@@ -112,7 +110,10 @@ class SourceConnection:
         )
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
-        """See `BrokerConnection.commit_group`; a cluster that was left out keeps its offsets."""
+        """See `BrokerConnection.commit_group`.
+
+        Offsets of a cluster that the source does not have are ignored.
+        """
         by_cluster = _by_cluster(offsets, str)
         for cluster in by_cluster.keys() & self._clusters.keys():
             topics = by_cluster[cluster]
@@ -148,7 +149,7 @@ class SourceConnection:
         asked: Mapping[str, _Asked],
         question: Callable[[BrokerConnection, _Asked], _Answers],
     ) -> _Answers:
-        """The answers of all clusters, by the job's names of topics."""
+        """Query each cluster, and return the answers under the job's topic names."""
         return {
             (in_cluster(cluster, topic), partition): answer
             for cluster, of_cluster in asked.items()
@@ -168,5 +169,5 @@ def _by_cluster(
 
 
 def _there(place: KafkaPartition) -> KafkaPartition:
-    """A partition by its cluster's own name of the topic."""
+    """Return a partition under the topic's name in its own cluster."""
     return cluster_and_name(place[0])[1], place[1]

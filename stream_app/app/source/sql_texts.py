@@ -1,6 +1,6 @@
-"""Writes the SQL of the canonical texts of rows, for PostgreSQL, and for MariaDB and MySQL.
+"""Generates SQL expressions for the canonical texts of rows, for PostgreSQL, MariaDB and MySQL.
 
-Pure: a column's types in the database and in the table give an expression, or none.
+The functions are pure: a column's types in the database and in the table determine its expression.
 `format.row_hash.row_texts` defines the texts.
 """
 
@@ -22,19 +22,19 @@ from stream_app.model.schema.data_type import (
 )
 
 _PIECES_MAX = 50
-"""PostgreSQL takes 100 arguments in a call."""
+"""PostgreSQL accepts at most 100 arguments in a call."""
 TEXT, BYTES, INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
 
 Expressions = Mapping[tuple[TypeRoot, str], str]
-"""The text of a value, by the table's family of types and the database's type.
+"""(Type family in the table, type in the database) → the SQL expression of a value's text.
 
-``{c}`` is the column, ``{zeros}`` the zeros of the power of ten of a decimal's scale.
+``{c}`` stands for the column, and ``{zeros}`` for as many zeros as the decimal's scale.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedColumn:
-    """A column and the SQL of its text."""
+    """A column's position and the SQL expression of its text."""
 
     position: int
     text: str
@@ -45,14 +45,14 @@ class SumDialect:
     """The SQL of one kind of database.
 
     Attributes:
-        quote: encloses a name.
-        row: joins the texts of a row's columns.
-        digest: hashes a text, in hexadecimal digits.
-        half: sums up one of the two numbers of the digests; ``{}`` is its first digit.
-        enums: the names of types that are enums.
-        settings: statements before the others.
-        replica: the query whether it may lag behind another database.
-        gone_codes: those of the errors about a table that is not there; empty: the catalog has all.
+        quote: the character that encloses a name.
+        row: returns the expression that joins the texts of a row's columns.
+        digest: the expression that hashes a text into hexadecimal digits.
+        half: the sum of one half of all digests as numbers; ``{}`` is the half's first digit.
+        enums: the query of the names of enum types; empty without one.
+        settings: statements that run before the others.
+        replica: the query that tells whether the database may be a lagging replica.
+        gone_codes: the error codes of a missing table; empty if the catalog lists all tables.
     """
 
     quote: str
@@ -66,12 +66,12 @@ class SumDialect:
     gone_codes: tuple[int, ...] = ()
 
     def name(self, *path: str) -> str:
-        """A name as it stands in a statement."""
+        """Return a name, quoted for a statement."""
         quote = self.quote
         return ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in path)
 
     def value_text(self, column: str, source_type: str, data_type: DataType) -> str | None:
-        """The expression of a column's text; None: the database cannot make it."""
+        """Return the expression of a column's text, or None if SQL cannot compute it."""
         expression = expression_of(self.expressions, source_type, data_type)
         if expression is None:
             return None
@@ -80,31 +80,31 @@ class SumDialect:
     def hashes(
         self, relation: str, columns: Sequence[SummedColumn], keys: Sequence[SummedColumn]
     ) -> str:
-        """The query of all rows: key text `k`, digest of the key `g`, digest of the row `r`."""
+        """Return the query of each row's key text `k`, key digest `g` and row digest `r`."""
         key, row = self.row(keys), self.row(columns)
         digests = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
         return f"select {key} as k, {digests} from {relation}"
 
     def sums_query(self, hashes: str) -> str:
-        """The query of each group's digits, number of rows and two sums."""
+        """Return the query of each group's digits, number of rows, and two sums."""
         group, sums = "substr(g, 1, 3)", f"{self.half.format(1)}, {self.half.format(17)}"
         return f"select {group}, count(*), {sums} from ({hashes}) h group by {group}"
 
     def rows_query(self, hashes: str, groups: Iterable[int]) -> str:
-        """The query of the key text and the digest of each row of some groups."""
+        """Return the query of the key text and the digest of each row in some groups."""
         digits = ", ".join(f"'{group:03x}'" for group in groups)
         return f"select k, r from ({hashes}) h where substr(g, 1, 3) in ({digits})"
 
 
 def expression_of(expressions: Expressions, source_type: str, data_type: DataType) -> str | None:
-    """The expression for a column of these types; None: there is none."""
+    """Return the expression for a column of these types, or None without one."""
     if data_type.root in TIMESTAMP_ROOTS and data_type.precision > MICROSECONDS:
         return None
     return expressions.get((_family(data_type), kind_name(source_type)))
 
 
 def kind_name(source_type: str) -> str:
-    """A type of a database without its lengths, in lower case."""
+    """Return a database type's name in lower case, without its lengths."""
     kind = parse_type_text(source_type).name.lower()
     for word in (" unsigned", " zerofill"):
         kind = kind.replace(word, "")
@@ -112,7 +112,7 @@ def kind_name(source_type: str) -> str:
 
 
 def dialect_of(driver: Driver) -> SumDialect:
-    """The dialect of a database."""
+    """Return the dialect of a driver's database."""
     return _POSTGRES if driver is POSTGRESQL else _MYSQL
 
 
@@ -141,7 +141,7 @@ def _mysql_row(columns: Sequence[SummedColumn]) -> str:
 
 
 def of_kinds(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
-    """The same expression for several types of the database."""
+    """Map several types of the database to the same expression."""
     return {(root, kind): expression for kind in kinds}
 
 

@@ -1,7 +1,7 @@
-"""Reads messages of a source's topics outside of the job, by the same reader as the job's tasks.
+"""Reads messages of a source's topics outside of the job, with the reader of the job's tasks.
 
 `check`, `backfill` and replays read whole topics; the start of a job and `doctor` read a few
-messages. One reader has every codec of Kafka, its transactions and its logins.
+messages. The reader supports all of Kafka's codecs, transactions and logins.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _LOOK_OPTIONS = {
     "queued.max.messages.kbytes": "512",
     "queued.min.messages": "100",
 }
-"""A sample needs a few messages, and drops others that were fetched."""
+"""A sample needs few messages, and would drop most of what a larger fetch returns."""
 _LOOK_AHEAD = 64
 _LOOK_S = 5.0
 Ends = Mapping[KafkaPartition, int]
 
 
 class LostOffsets(Protocol):
-    """Notes offsets that a reader wants and that the topics do not have."""
+    """Records offsets that a reader wants and that the topics do not have."""
 
     def add_gap(self, place: KafkaPartition, begin: int) -> None:
-        """The topic has deleted the messages before `begin`."""
+        """Record that the topic has deleted the messages before `begin`."""
         ...
 
     def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
-        """The topic ends at `last`, before the reader's end: it was recreated."""
+        """Record that a recreated topic ends at `last`, before the reader's `end`."""
         ...
 
 
 @contextmanager
 def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
-    """A reader of all messages of ranges, which it closes in the end.
+    """Return a reader of offset ranges, and close it after the block.
 
     Raises:
         SourceError: no broker accepts a connection.
@@ -64,13 +64,13 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
 def looked_at(
     source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _LOOK_S
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of many short ranges, as far as the topics still have them.
+    """Yield the messages of many short ranges, except those that the topics have deleted.
 
     Args:
-        timeout_s: for the first messages, and then for the next ones each time.
+        timeout_s: the timeout of the first messages, and of each further batch.
 
     Raises:
-        SourceError: the messages do not come.
+        SourceError: the messages do not arrive.
         UsageError: only Spark can read the topics.
     """
     settings = reader_without_spark(source)
@@ -100,14 +100,14 @@ def topic_messages(
     progress: Progress,
     since_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of topics, each once, a batch of one partition; up to the last reader's end.
+    """Yield the topics' messages, each once, in batches of one partition, up to the furthest end.
 
     Args:
-        readers: each has the offsets where it ends, and notes deleted messages.
-        since_ms: the time of the oldest messages, since 1970; None: from the beginning.
+        readers: the end offsets of each reader, and its record of lost offsets.
+        since_ms: the time of the oldest messages, in ms since 1970; None reads from the beginning.
 
     Raises:
-        SourceError: the broker does not answer.
+        SourceError: the broker does not respond.
         UsageError: only Spark can read the topics.
     """
     with reader_of(source) as reader:
@@ -134,7 +134,7 @@ def _ranges(
     readers: Sequence[tuple[Ends, LostOffsets]],
     since_ms: int | None,
 ) -> list[OffsetRange]:
-    """The range to read of each partition; each reader notes deleted offsets as a finding."""
+    """Return the range to read of each partition, and record lost offsets for each reader."""
     furthest: dict[KafkaPartition, int] = {}
     for ends, _ in readers:
         for place, end in ends.items():
@@ -149,7 +149,7 @@ def _ranges(
                 lost.add_early_end(place, last, end)
     firsts = {place: begin for place, (begin, _) in bounds.items()}
     if since_ms is not None:
-        # Without a message of that time or a later one there is no offset.
+        # A partition without a message at or after that time has no such offset.
         lasts = {place: last for place, (_, last) in bounds.items()}
         times = dict.fromkeys(furthest, since_ms)
         with SourceConnection(source) as connection:

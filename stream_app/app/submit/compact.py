@@ -1,4 +1,4 @@
-"""The file for ``spark-submit``: ``spark-submit … stream_app/app/submit/compact.py TABLE``.
+"""The script for ``spark-submit``: ``spark-submit … stream_app/app/submit/compact.py TABLE``.
 
 See ingest.py beside it.
 """
@@ -10,7 +10,7 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    # Until the job handles signals itself there is nothing to clean up, and a traceback would not
+    # Until the job handles signals itself, it has nothing to clean up, and a traceback would not
     # help.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: os._exit(128 + got))

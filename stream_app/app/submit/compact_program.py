@@ -1,4 +1,4 @@
-"""The program of ``stream-app compact`` in Spark's driver: arguments, log, exit code."""
+"""Runs ``stream-app compact`` in Spark's driver, from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_app.errors import UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; returns the process's exit code."""
+    """Run the job, and return the process's exit code."""
     parser = argparse.ArgumentParser(
         prog="spark-submit … compact.py", description="Compact a Paimon table."
     )

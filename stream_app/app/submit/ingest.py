@@ -1,6 +1,6 @@
-"""The file for ``spark-submit``: ``spark-submit … stream_app/app/submit/ingest.py --conf FILE``.
+"""The script for ``spark-submit``: ``spark-submit … stream_app/app/submit/ingest.py --conf FILE``.
 
-The file has a folder of its own, because Spark puts the script's folder first on the import path.
+It has a separate folder, because Spark puts the script's folder first on the import path.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    # Until the job handles signals itself there is nothing to clean up, and a traceback would not
+    # Until the job handles signals itself, it has nothing to clean up, and a traceback would not
     # help.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: os._exit(128 + got))

@@ -1,4 +1,4 @@
-"""The program of ``stream-app ingest`` in Spark's driver: arguments, log, page, exit code."""
+"""Runs ``stream-app ingest`` in Spark's driver, from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOG = logging.getLogger("stream_app")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; returns the process's exit code."""
+    """Run the job, and return the process's exit code."""
     parser = argparse.ArgumentParser(
         prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
     )
@@ -51,9 +51,9 @@ def run(parts: JobParts, clock: Clock) -> None:
     """Run the job until its source is drained or it is stopped.
 
     Raises:
-        StreamAppError: an error in the setup, or while the job runs.
+        StreamAppError: the setup is wrong, or the job fails while it runs.
     """
-    # Take the ports first: if one is taken, the job ends before it reads or writes anything.
+    # Bind the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
         job_tables, stream, session = parts.job_tables, parts.stream, parts.session
         watched = stack.enter_context(
@@ -73,10 +73,10 @@ def page_of_job(
     clock: Clock,
     history: EpochHistory,
 ) -> Iterator[None]:
-    """Serve the page within the block, if the configuration has a port.
+    """Serve the web page within the block, if the configuration has a port.
 
     Args:
-        checkpoint: opens the job's; asked only for a page.
+        checkpoint: opens the job's checkpoint; called only if there is a page.
 
     Raises:
         UsageError: the port is taken, the token too short, or a package is missing.

@@ -1,6 +1,6 @@
-"""Takes the configuration of an ingest job apart, into what its parts need.
+"""Splits the configuration of an ingest job into the values that the job's parts need.
 
-Called by `ingest_program`, once. No part below gets the whole configuration.
+`ingest_program` calls it once, so that no other part gets the whole configuration.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class JobParts:
     """The parts of a configuration, one for each part of an ingest job.
 
     Attributes:
-        job_tables: what the job writes, and the source of the messages.
-        stream: when epochs begin, where bad records go, and what reports them.
-        session: what Spark is started with.
-        shown: what the page shows.
-        secrets: texts that no output may show.
-        events_file: gets a JSON line for each epoch and commit; None: there is none.
+        job_tables: the job's tables, and the source of the messages.
+        stream: settings of the stream, the quarantine and the monitoring.
+        session: the settings with which Spark is started.
+        shown: the values that the web page shows.
+        secrets: texts that no output may contain.
+        events_file: the file that gets a JSON line for each epoch and commit, or None.
     """
 
     job_tables: SingleTableOrDatabase
@@ -39,7 +39,7 @@ class JobParts:
 
 
 def job_parts(config: AppConfig, events_file: Path | None = None) -> JobParts:
-    """Take the configuration apart."""
+    """Split the configuration into its parts."""
     job_tables = config.tables
     return JobParts(
         job_tables=job_tables,

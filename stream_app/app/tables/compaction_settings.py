@@ -1,4 +1,4 @@
-"""The settings of a run of `stream-app compact`."""
+"""The settings of one run of `stream-app compact`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class CompactionSettings:
     """The tables and settings of a compaction job.
 
     Attributes:
-        table: as the job sees it: with the options of the command line, and never write-only.
-        full: merge whole buckets; else what the table's triggers ask for.
-        follow: run until stopped.
-        spark: settings.
+        table: the table with the options of the command line; never write-only.
+        full: whether to merge whole buckets, rather than what the table's triggers demand.
+        follow: whether to run until stopped.
+        spark: settings of Spark.
         stream: the stream of the job that writes the table.
-        metrics_port: the port of the endpoint for Prometheus; None: there is none.
-        row_order: in which the rows of each partition come; None: files are only merged.
-        terminal_width: characters of the terminal on which it all appears; 0: there is none.
+        metrics_port: the port of the Prometheus endpoint, or None without one.
+        row_order: the order in which to sort each partition's rows, or None to only merge files.
+        terminal_width: the width of the output's terminal in characters; 0 without a terminal.
     """
 
     table: FileStoreTable

@@ -29,7 +29,7 @@ _LOG = logging.getLogger("stream_app")
 
 
 class NoColumnsError(UsageError):
-    """No message has a column of a source table."""
+    """No message describes a column of a source table."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -45,12 +45,12 @@ def database_table_schema(
     clock: Clock,
     renames: SourceRenames = NO_RENAMES,
 ) -> TableSchema:
-    """The schema of a new table, by the descriptions of its source tables.
+    """Return the schema of a new table, made from the descriptions of its source tables.
 
-    A column that was renamed between the described messages has its later name.
+    A column that the source renamed between these messages gets its later name.
 
     Raises:
-        UsageError: nothing describes columns, or they do not suffice for the table.
+        UsageError: there is no description, or the described columns do not suffice for the table.
     """
     sync = database.sync
     if not sources:
@@ -88,7 +88,10 @@ def database_table_schema(
 def described_sources(
     database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[Origin, SourceTable]:
-    """The descriptions of source tables from some messages of each; those without one lack."""
+    """Return the descriptions of source tables, each made from some of its messages.
+
+    A source table that its messages do not describe is left out.
+    """
     describe: Describe = database.source_facts.describe
     if database.lowers_names:
         describe = LoweredDescription(describe)

@@ -1,8 +1,8 @@
-"""The tables of a job of a whole database: opened when it starts, made when they appear.
+"""Opens the tables of a whole database's job at the start, and creates more as they appear.
 
-Implements `table_feed.Newcomers`. `planning.sync` decides which source tables are taken and how;
-the format describes their columns. The job's state has which source table goes where, so that a
-restarted job has all its tables before it reads a message.
+Implements `table_feed.Newcomers`. `planning.sync` decides which source tables the job stores and
+where, and the format describes their columns. The job's state has the target of each source table,
+so that a restarted job opens all its tables before it reads a message.
 
 Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
 """
@@ -65,19 +65,20 @@ _LOG = logging.getLogger("stream_app")
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Whether a table cannot be created because of its place, rather than its messages."""
+    """Return whether storage, rather than a table's messages, prevented its creation."""
     return is_temporary(error) or isinstance(error, NoAccessError)
 
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
-    """Implements `Newcomers`.
+    """Opens, creates and remembers the job's tables. Implements `Newcomers`.
 
     Attributes:
-        state_file: what the job remembers.
-        feed_of: makes the feed of a table by its name.
-        quarantine: gets an epoch's messages that no table takes.
-        first_messages: the messages whose tables are made when the job starts; `MESSAGE_SCHEMA`.
+        state_file: the job's state in its checkpoint.
+        feed_of: makes the feed of a table with a given name.
+        quarantine: stores an epoch's messages that belong to no table.
+        first_messages: messages whose tables are created when the job starts; columns of
+            `MESSAGE_SCHEMA`.
     """
 
     tables: WholeDatabase
@@ -91,7 +92,7 @@ class DatabaseTables:
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
     _hidden: set[Origin] = field(init=False, default_factory=set)
-    # Tables that `splitter` has left in the topic; they count towards `sync.max-tables`.
+    # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
     _waiting: frozenset[str] = field(init=False, default=frozenset())
     _full: str = field(init=False, default="")
 
@@ -99,7 +100,7 @@ class DatabaseTables:
         self._taken = dict(self.state_file.state.origins)
 
     def known_feeds(self) -> list[TableFeed]:
-        """The tables that the job has met before; missing ones are created when they appear."""
+        """Return the feeds of known tables. A missing one is created when messages come."""
         for name in dict.fromkeys(self._taken.values()):
             try:
                 self._feeds[name] = self._feed(name, self._with_made_columns(name))
@@ -147,7 +148,7 @@ class DatabaseTables:
         return ArrivedTables(feeds, failed, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
-        """The schema of a table, which is the one that it has, or would be created with.
+        """Return the schema of an existing table, or the one with which it would be created.
 
         Raises:
             UsageError: the source tables do not suffice for the table.
@@ -162,10 +163,10 @@ class DatabaseTables:
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """Create tables before their first message, or open them; the job knows them from then on.
+        """Create or open tables before their first message, and store them in the job's state.
 
         Args:
-            tables: the table's name → its source tables.
+            tables: name of the table → its source tables.
         """
         created = {}
         for name, sources in tables.items():
@@ -200,10 +201,10 @@ class DatabaseTables:
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
-        """The source tables that the tasks need to know.
+        """Return the source tables and targets that the tasks must know.
 
-        Where tables may collide, a task needs to know which came first. A table that was taken
-        before is not a ghost, whatever its name is.
+        If source tables may collide, a task must know which came first. A stored source table is
+        not a ghost, whatever its name is.
         """
         if self.tables.rules.may_collide or self._full:
             return dict(self._taken)
@@ -217,7 +218,7 @@ class DatabaseTables:
         self.quarantine(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
-        """The name of each new table → messages of each of its source tables."""
+        """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
@@ -253,14 +254,14 @@ class DatabaseTables:
         self._refused.update(dict.fromkeys(origins, reason))
 
     def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
-        """Warn, once a run, of different source tables that go into one table."""
+        """Warn once in a run if the source tables of one table differ."""
         if len(parts) == 1 or name in self._compared:
             return
         self._compared.add(name)
-        # An undescribable source table is an error only when its rows come.
+        # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
             described = described_sources(self.tables, parts).items()
-            differences = shard_differences({str(origin): of for origin, of in described})
+            differences = shard_differences({str(origin): source for origin, source in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
@@ -290,7 +291,7 @@ class DatabaseTables:
         return open_for_altering(open_job_table(self.tables, self.tables.path(name), self.clock))
 
     def _with_made_columns(self, name: str) -> FileStoreTable:
-        """Open a table; it gets the made columns that it lacks."""
+        """Open a table, and add the made columns that it lacks."""
         table = self._opened(name)
         if added := _lacking(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
@@ -298,11 +299,11 @@ class DatabaseTables:
         return self._configured(name, table)
 
     def _configured(self, name: str, table: FileStoreTable) -> FileStoreTable:
-        """The table with the options of the configuration."""
+        """Return the table with the options of the configuration."""
         rules = self.tables.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
-        # Options that the table alone may set apply only to new tables.
+        # Some options belong to the table alone: the configuration sets them only for new tables.
         rest = {key: value for key, value in for_all.items() if key not in own}
         for difference in option_differences(table.schema, rest):
             _LOG.warning(
@@ -322,7 +323,7 @@ class DatabaseTables:
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
-    """The made columns that a table lacks; only a new table gets those of a history."""
+    """Return the made columns that a table lacks, except those of a history."""
     rules = rules_for(sync, name, columns).rules
     of_history = () if rules.history is None else rules.history.names
     whole = rules.made_columns.columns(columns, arrow_type)

@@ -1,9 +1,9 @@
-"""Reports early what will fail with the first messages of each topic.
+"""Reports which of the first messages of each topic will fail, before the job creates a table.
 
-`ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
+`known_tables` calls it before it creates a table, because a primary key cannot be changed later.
 
-Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So such
-messages show facts beyond the schema of a source table. Other formats show none of them.
+Only Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So only
+its messages reveal facts beyond a source table's schema.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def check_first_messages(
 
     Args:
         setup: the setup of the format, for the existing or future table.
-        messages: by topic.
-        reads_them: whether the job is certain to read these messages.
+        messages: the messages of each topic, by topic.
+        reads_them: whether the job will certainly read these messages.
 
     Raises:
-        UsageError: the job reads them, and they belong to several source tables, or one of them
-            would stop it.
+        UsageError: the job reads the messages, and they belong to several source tables, or one of
+            them would stop the job.
     """
     survey = format_named(format_name).survey(setup, messages)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
@@ -74,7 +74,7 @@ def check_first_messages(
 def first_remarks(
     facts: SourceFacts, messages: pa.Table, columns: RowType
 ) -> Sequence[TableRemark]:
-    """Remarks on the columns of one table's messages."""
+    """Return remarks on the columns of one table's messages."""
     whole = messages.combine_chunks().to_batches()
     description = facts.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
     if description is None:
@@ -102,17 +102,17 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
 
 
 def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: Clock) -> None:
-    """Warn of what will hold tables back, by some messages of each.
+    """Warn of problems that will hold tables back, from a sample of each table's messages.
 
     Args:
-        messages: the messages, in columns of `MESSAGE_SCHEMA`.
+        messages: a sample of messages; columns of `MESSAGE_SCHEMA`.
     """
     count, sync = 0, database.sync
     parts = list(of_each_origin(database.source_facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
-    # A survey searches for the source's names.
+    # The survey compares names as the source spells them.
     as_spelled = replace(database, sync=replace(sync, case_sensitive=True))
     for origin, part in parts:
         location = as_spelled.target(origin)
@@ -152,7 +152,7 @@ _READ = "r"
 
 
 def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
-    """Facts in the messages of each table; tables without a row are left out."""
+    """Return facts that the messages of each table show; a table without rows is left out."""
     tables = {}
     for origin, part in parts.items():
         rows = [row for row in _rows(part) if row is not None]
@@ -169,7 +169,7 @@ def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenT
 def read_alone(
     facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
-    """Columns of one table that only rows of the initial snapshot have."""
+    """Return remarks on columns of one table that only rows of the initial snapshot have."""
     ops = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
@@ -183,7 +183,7 @@ def read_alone(
 
 
 def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:
-    """The op and the row after each change; None: a message has none."""
+    """Yield the op and the row after the change for each message, or None without them."""
     for value in part.column("value").to_pylist():
         yield None if value is None else _row(value)
 

@@ -1,4 +1,4 @@
-"""Makes the setup of a message format from configuration and table."""
+"""Makes the setup of a message format from the configuration and the table."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def format_setup(
     conditions: Sequence[str] = (),
     restores: bool = False,
 ) -> FormatSetup:
-    """The setup of the source's format: for the columns that its messages have.
+    """Return the setup of the source's format, for the columns that messages contain.
 
     Args:
-        table: has the made columns.
-        conditions: those by which the job judges rows, in the language of filters.
-        restores: whether the rows' writer finds values that a change has left out.
+        table: the table's section of the configuration, which has its made columns.
+        conditions: the conditions by which the job judges rows, in the language of filters.
+        restores: whether the writer looks up values that a change leaves out.
     """
     setup = whole_setup(source, schema)
     if restores:
@@ -61,10 +61,10 @@ def format_setup(
 
 
 def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> frozenset[str]:
-    """The columns whose unchanged value can be taken from the table.
+    """Return the columns whose unchanged values the writer can look up in the table.
 
-    A condition reads values before they are taken.
-    With sequence fields the newest row so far need not be the one before the change.
+    A condition reads values before they are taken. With sequence fields the table's newest row need
+    not be the row before the change.
     """
     keeps_newest = traits_of(schema.core_options.merge_engine).keeps_newest
     if not schema.kind.merges_by_key or not keeps_newest or schema.sequence_fields:
@@ -78,7 +78,7 @@ def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> fro
 
 
 def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
-    """The setup of all columns of the table, as if messages had them."""
+    """Return the setup for all columns of the table, as if messages contained them all."""
     columns, primary_keys = _demanded_columns(schema)
     return FormatSetup(
         columns=columns,
@@ -101,7 +101,7 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
 
 
 def renamed_of(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
-    """The names that the source had for columns before, as far as the format takes them."""
+    """Return the source's earlier names of columns, as far as the format accepts aliases."""
     if not takes_aliases(source):
         return {}
     renamed = renamed_columns(schema)
@@ -109,7 +109,7 @@ def renamed_of(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
 
 
 def takes_aliases(source: SourceConfig) -> bool:
-    """Whether values under another name can go to a column."""
+    """Return whether values under another name can go to a column."""
     declared = {option.key for option in format_named(source.format).options}
     reaction = source.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
     return COLUMN_ALIASES in declared and reaction in (
@@ -119,10 +119,10 @@ def takes_aliases(source: SourceConfig) -> bool:
 
 
 def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
-    """The columns and the key that messages must contain.
+    """Return the columns and the key that messages must contain.
 
-    Where a change finds its row by the rest of the key, a delete may leave out the partition. What
-    `NamedPartitions` then demands is not checked here.
+    If a change finds its row by the rest of the key, a delete may omit the partition columns.
+    `NamedPartitions` checks those.
     """
     rule = index_rule(schema)
     if rule is None or rule.existing is not OlderRowRule.MOVES:
@@ -139,10 +139,10 @@ def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
 
 
 def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> EvolutionRules | None:
-    """The rules by which a table follows its source; None: it does not.
+    """Return the rules by which a table follows its source, or None if it does not.
 
     Args:
-        source: as the table sees it (`source_of`).
+        source: the source's configuration for this table (`TablesOfJob.source_of`).
         made_columns: the table's columns that do not come from the source.
     """
     given = source.format_options

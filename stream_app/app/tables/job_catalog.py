@@ -1,4 +1,4 @@
-"""Opens and creates the tables of a job: in its catalog, or by their folders without one."""
+"""Opens and creates a job's tables, in its catalog or, without one, by their folders."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -
     """Open a table of a job.
 
     Args:
-        path: as `TablesOfJob.path` gives it.
+        path: the table's path, as `TablesOfJob.path` returns it.
 
     Raises:
-        TableNotFoundError, UsageError, StorageError: as `open_table` and `open_in_catalog`.
+        TableNotFoundError, UsageError, StorageError: see `open_table` and `open_in_catalog`.
     """
     if not tables.catalog:
         return open_table(path, clock, file_io_options=tables.file_system)
@@ -36,10 +36,10 @@ def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -
 def create_job_table(
     tables: TablesOfJob, path: str, wanted: TableSchema, clock: Clock
 ) -> FileStoreTable:
-    """Open a table of a job, or create it.
+    """Open a table of a job, or create it if it does not exist.
 
     Raises:
-        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
+        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
     if not tables.catalog:
         return create_or_open(path, wanted, clock, file_io_options=tables.file_system)
@@ -49,10 +49,10 @@ def create_job_table(
 
 
 def job_place(tables: TablesOfJob, name: str) -> str | None:
-    """The folder of a table of a job, by the table's own name; None: the catalog has no such table.
+    """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:
-        UsageError, StorageError, NoAccessError: as `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
     path = tables.path(name)
     if not tables.catalog:
@@ -62,19 +62,19 @@ def job_place(tables: TablesOfJob, name: str) -> str | None:
 
 
 def job_catalog(tables: TablesOfJob) -> Catalog:
-    """The catalog of a job that has one.
+    """Return the catalog of a job that has one.
 
     Raises:
-        UsageError, StorageError, NoAccessError: as `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
     return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
 
 
 def job_identifier(tables: TablesOfJob, path: str) -> Identifier:
-    """The name of a table of a job in its catalog.
+    """Return the identifier of a job's table in its catalog.
 
     Args:
-        path: as `TablesOfJob.path` gives it.
+        path: the table's path, as `TablesOfJob.path` returns it.
     """
     return Identifier(tables.section.database, path.rstrip("/").rpartition("/")[2])
 

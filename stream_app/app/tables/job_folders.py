@@ -1,10 +1,10 @@
-"""Opens the job's own folders, its checkpoint and its quarantine, by their location.
+"""Opens the folders of a job, its checkpoint and its quarantine, by their location.
 
-Spark keeps its part of a checkpoint through Hadoop's file systems; ours is beside it. On local
-disks, S3 and HDFS the job uses the `FileIO` of tables. Its promises are tested. It needs no JVM, so
-the job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
-which Hadoop's local file system does not promise. For any other scheme `spark.hadoop_files`
-reaches whatever Spark reaches.
+Spark writes its part of a checkpoint through Hadoop's file systems, and the job's own part lies
+beside it. On local disks, S3 and HDFS the job uses the tables' `FileIO`. It needs no JVM, so the
+job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
+which Hadoop's local file system does not guarantee. For other schemes `spark.hadoop_files` uses
+Hadoop's clients.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 def not_begun(checkpoint: str) -> str:
-    """The message about a missing checkpoint: perhaps the command runs elsewhere."""
+    """Return the message about a missing checkpoint, with a hint for a relative path."""
     where = absolute_location(checkpoint)
     said = f"no job has begun with the checkpoint {where}"
     if where == checkpoint.rstrip("/"):
@@ -41,13 +41,13 @@ def not_begun(checkpoint: str) -> str:
 
 
 def check_writable(*locations: str) -> None:
-    """Check that files can be made in local folders, or above those that are not there yet.
+    """Check that files can be created in local folders, or in their nearest existing parents.
 
-    Other stores are checked when a table is opened for writing.
+    A job checks other stores when it opens a table for writing.
 
     Raises:
-        StorageError: the disk is full, or cannot be written.
-        NoAccessError: no right; or of two writers of a file both win.
+        StorageError: the disk is full or not writable.
+        NoAccessError: the user lacks permission, or creating a file twice succeeds twice.
     """
     for location in filter(None, locations):
         if not is_local(location):
@@ -57,14 +57,14 @@ def check_writable(*locations: str) -> None:
 
 
 def probe_local(location: str) -> tuple[FileIO, str]:
-    """Create a file twice in a folder or its nearest existing parent; creates no folder.
+    """Create a file twice in a folder or its nearest existing parent, without creating folders.
 
     Returns:
-        What reads and writes the file, and the folder that was tried.
+        The `FileIO` that was used, and the folder that was tried.
 
     Raises:
-        OSError: no file can be made there.
-        NoAccessError: both succeed.
+        OSError: no file can be created there.
+        NoAccessError: both attempts succeed.
     """
     folder, files = file_io_of(location)
     there = Path(folder)
@@ -77,15 +77,16 @@ def probe_local(location: str) -> tuple[FileIO, str]:
 def open_folder(
     location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFiles]
 ) -> Folder:
-    """The folder, which need not exist yet.
+    """Open a folder, which need not exist yet.
 
     Args:
         options: the options of the section ``[file-system]``.
-        hadoop_files: called only if Hadoop alone knows the file system, because it starts Spark.
+        hadoop_files: starts Spark; called only if no `FileIO` of tables knows the location's
+            scheme.
 
     Raises:
-        UsageError: a wrong location or option.
-        StorageError: the client of the file system is not usable here.
+        UsageError: the location or an option is wrong.
+        StorageError: the client library of the file system cannot be used.
     """
     if can_open(location):
         return Folder(*file_io_of(location, options))
@@ -93,13 +94,13 @@ def open_folder(
 
 
 def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
-    """The checkpoint of a job, for those that start no Spark.
+    """Open a job's checkpoint in a process without Spark.
 
     Args:
-        fix: what to do where only Spark reaches it.
+        fix: the remedy to report if only Spark can access the checkpoint.
 
     Raises:
-        UsageError: only Spark reaches it.
+        UsageError: only Spark can access the checkpoint.
     """
     if not can_open(tables.checkpoint):
         raise UsageError(
@@ -111,12 +112,12 @@ def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
 
 
 def make_local(location: str) -> None:
-    """Make a folder on a local disk at once; elsewhere the first file makes it.
+    """Create a folder on a local disk; in other stores the first file creates it.
 
-    Otherwise a quarantine that cannot be made would fail at the first bad record.
+    Without this, an impossible location of the quarantine would fail only at the first bad record.
 
     Raises:
-        StorageError: it cannot be made, or is a file.
+        StorageError: the folder cannot be created, or a file has its name.
     """
     if location and is_local(location):
         with storage_errors(location):
@@ -124,7 +125,7 @@ def make_local(location: str) -> None:
 
 
 def spark_location(location: str) -> str:
-    """A folder's location in Spark's form."""
+    """Return a folder's location as Spark spells it."""
     store = store_of(location)
     return store.spark.location(location) if store else location
 
@@ -132,14 +133,14 @@ def spark_location(location: str) -> str:
 def hadoop_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Spark's settings for a folder that correspond to the options of file systems.
+    """Return Spark's settings for a folder, derived from the options of its file system.
 
     Args:
         options: the options of the section ``[file-system]``.
 
     Raises:
-        UsageError: a wrong option of S3.
-        StorageError: the file or profile for the keys of S3 has none.
+        UsageError: an option of S3 is wrong.
+        StorageError: the file or profile that should have the S3 keys lacks them.
     """
     if is_local(location):
         return {_FILE_MANAGER: _file_manager(installed_spark_version())}
@@ -148,9 +149,9 @@ def hadoop_settings(
 
 
 def _file_manager(version: str) -> str:
-    """The class with which Spark writes a local checkpoint without a process for each file.
+    """Return the class with which Spark writes a local checkpoint without starting processes.
 
-    Spark's default starts `chmod` for each file, which takes 40 ms of an epoch.
+    Spark's default class runs `chmod` for each file, which costs 40 ms per epoch.
     """
     major, minor = version.split(".")[:2]
     folder = "" if (int(major), int(minor)) < (4, 1) else "checkpointing."

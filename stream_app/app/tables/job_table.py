@@ -21,7 +21,7 @@ _LOG = logging.getLogger("stream_app")
 
 
 def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
-    """The schema that the configuration asks for, as version 0 of a new table."""
+    """Return the schema that the configuration describes, as version 0 of a new table."""
     return new_table_schema(
         columns=table.all_columns,
         primary_keys=table.primary_keys,
@@ -33,10 +33,10 @@ def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
 
 
 def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStoreTable:
-    """Open the job's table, or create it.
+    """Open the job's table, or create it if it does not exist.
 
     Raises:
-        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
+        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
     table = create_job_table(only, only.location, wanted, clock)
     warn_of_ignored_options(table)
@@ -46,14 +46,14 @@ def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStore
 
 
 def changes_that_fail(source_format: str, schema: TableSchema) -> list[UndoNotice]:
-    """Kinds of changes that a format's messages can have and the table cannot merge."""
+    """Return the kinds of changes that the format can send and the table cannot merge."""
     if not format_named(source_format).has_changes:
         return []
     return undo_notices(schema.refused_rows)
 
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:
-    """Log the table options that the job ignores, if there are any."""
+    """Log the table options that the job ignores."""
     if ignored := ignored_options(table.schema.options):
         _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
 
@@ -65,10 +65,10 @@ def column_warnings(
     *,
     is_lasting: bool = False,
 ) -> list[JobWarning]:
-    """Columns that lose something on their way from the source, as warnings.
+    """Return the warnings about columns whose values the table does not store exactly.
 
     Args:
-        full_key: the key of a format's option, as in the configuration.
+        full_key: returns the configuration key of a format's option.
     """
     return [
         JobWarning(

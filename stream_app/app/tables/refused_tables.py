@@ -1,8 +1,8 @@
-"""Decides which source tables a job does not store, and why: pure.
+"""Decides which source tables a job does not store, and why, by pure functions.
 
-The job's state has them once messages of such a table are quarantined; `status`, `check`, `doctor`
-and the page show them. Source tables that have a table now, or that the configuration excludes, are
-not shown.
+The job's state lists a refused source table once its messages are quarantined, and `status`,
+`check`, `doctor` and the web page show it. They omit source tables that have a table by now, or
+that the configuration excludes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TABLES_MAX = 1000
 def with_refused(
     known: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
 ) -> Mapping[Origin, str]:
-    """The refused source tables, with those whose messages were quarantined, up to a limit.
+    """Return the refused source tables, with newly quarantined ones added up to a limit.
 
     Args:
-        taken: the source tables that have a table: they are not refused.
+        taken: the source tables that the job stores, which are not refused.
     """
     kept = {origin: why for origin, why in known.items() if origin not in taken}
     for origin, why in reasons.items():
@@ -38,7 +38,7 @@ def with_refused(
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
-    """The source tables that the job should store but cannot: name → reason."""
+    """Return source table → reason, for those that the job should store but cannot."""
     taken = state.origins
     return {
         origin: why

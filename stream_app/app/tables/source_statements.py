@@ -1,6 +1,6 @@
-"""Reads the source's statements from its messages, and makes tables follow their renames.
+"""Reads DDL statements from the source's messages, and lets tables follow their renames.
 
-Called by `app.job.rounds` for the statements, and by `app.job.feeds` for each table.
+`app.job.rounds` calls it for the statements, and `app.job.feeds` for each table.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class SourceStatements:
-    """Remembers, in the job's state, what statements have renamed."""
+    """Records, in the job's state, which tables and columns the statements have renamed."""
 
     ddl_of: DdlOf
     state_file: JobStateFile
     now_ms: Callable[[], int]
 
     def __call__(self, messages: pa.Table) -> None:
-        """Read messages that may carry statements; those that were read before change nothing."""
+        """Read the statements in messages. A statement that was read before changes nothing."""
         renames = self.state_file.state.renames
         self.state_file.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
 
@@ -45,7 +45,7 @@ class SourceStatements:
 def renames_with(
     renames: SourceRenames, ddl_of: DdlOf | None, messages: pa.Table, now_ms: int
 ) -> SourceRenames:
-    """The renames so far, after the statements in messages."""
+    """Return the renames, extended by the statements in these messages."""
     if ddl_of is None:
         return renames
     for message in ddl_messages(messages, ddl_of):
@@ -61,7 +61,7 @@ def renames_with(
 def statements_of(
     tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
-    """The reader of a job's statements; None: messages of the format carry none."""
+    """Return the reader of a job's statements, or None if the format's messages carry none."""
     ddl_of = tables.source_facts.ddl_of
     return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
@@ -73,7 +73,7 @@ def evolution_of(
     state_file: JobStateFile,
     now_ms: Callable[[], int],
 ) -> SchemaEvolution | None:
-    """Makes a table of a job follow its source; None: the table does not follow it."""
+    """Return the schema evolution of a job's table, or None if its schema stays fixed."""
     rows = row_settings(tables, table)
     if rows.evolution is None:
         return None

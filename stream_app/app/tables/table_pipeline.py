@@ -1,8 +1,8 @@
-"""Makes the pipeline that turns messages into a table's rows, by configuration and table.
+"""Makes the pipeline that turns messages into a table's rows, from the configuration and the table.
 
 `cdc.pipeline.StepPlace` has the order of all steps; this module decides which of them a table
-needs. The job, and the proposal of a table's schema, leave none out. Other callers name those that
-they leave out.
+needs. The job, and the proposal of a table's schema, use all of them. Other callers name the steps
+that they leave out.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from stream_app.table.steps.refused_partitions import dated_partitions, nameable
 LEFT_OUT_BY_JOB: frozenset[StepPlace] = frozenset()
 FILTERS = frozenset({StepPlace.FILTER_OF_MESSAGES, StepPlace.FILTER_OF_ROWS})
 LEFT_OUT_BY_REPLAY = frozenset({StepPlace.NARROWED_COLUMNS})
-"""A replay is the consent to columns that are narrowed."""
+"""Replaying a record consents to storing values that a type change has narrowed."""
 LEFT_OUT_OF_LATER_CHANGES = LEFT_OUT_BY_REPLAY | FILTERS
-"""A replay compares its rows with these: a row that does not pass is a newer state, too."""
+"""A replay compares its rows with later changes, also with those that a filter drops."""
 LEFT_OUT_BY_CHECK = frozenset({StepPlace.DESCRIBED_COLUMNS, StepPlace.INSERTS_ONLY})
-"""A check changes no columns, and compares tables with a key alone."""
+"""A check adds no columns to a table, and compares only tables with a primary key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +66,18 @@ class RowSettings:
     """The settings that decide which rows a table gets from messages.
 
     Attributes:
-        source: as the table sees it (`TablesOfJob.source_of`).
-        rules: the made columns and the filter.
+        source: the source's configuration for this table (`TablesOfJob.source_of`).
+        rules: the table's configuration, with its made columns and its filter.
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
-        leaves_out: the steps that are left out.
-        choice: the records that the table takes, in a job of this table; None: all that come.
-        restores: whether the rows' writer finds values that a change has left out.
-        keeps_update_before: whether the rows' writer has a use for -U rows.
-        quarantines_non_inserts: in a table without a key; else they stop the job.
-        column_times: the time from which each column has its type, in ms.
-        clock: gives the tasks that decode the time for made columns.
+        leaves_out: the steps that the pipeline leaves out.
+        choice: which source tables the job's only table accepts, or None to accept all records.
+        restores: whether the writer looks up values that a change leaves out.
+        keeps_update_before: whether the writer uses -U rows.
+        quarantines_non_inserts: whether other changes than inserts are quarantined in a table
+            without a key, rather than stopping the job.
+        column_times: returns the time since which each column has its type, in ms.
+        clock: gives decoding tasks the current time for made columns.
     """
 
     source: SourceConfig
@@ -92,7 +93,7 @@ class RowSettings:
     clock: Clock = field(default_factory=SystemClock)
 
     def pipeline(self) -> Pipeline:
-        """The format, with the steps that the table needs.
+        """Return the format with the steps that the table needs.
 
         Raises:
             UsageError: the options, the made columns or the filter do not fit the table.
@@ -120,11 +121,11 @@ class RowSettings:
 
     @property
     def evolution(self) -> EvolutionRules | None:
-        """The rules by which the table follows its source; None: it does not."""
+        """The rules by which the table follows its source, or None if it does not follow it."""
         return evolution_rules(self.source, self.rules.made_columns)
 
     def _check_history(self) -> None:
-        """Refuse settings with which the versions of a table would not be exact."""
+        """Refuse settings that would make the versions in a history table inexact."""
         where = f"the options '{HISTORY.key}' and '{HISTORY.key}.…'"
         if self.schema.history != self.rules.history:
             raise UsageError(
@@ -195,7 +196,11 @@ class RowSettings:
             ) from None
 
     def _filter(self, *, of_messages: bool) -> Step | None:
-        """The conditions on values that all changes of a row share, or the other conditions."""
+        """Return the filter step of one place, or None.
+
+        Conditions on values that all changes of a row share filter messages; the others filter
+        rows.
+        """
         if self.rules.filter is None:
             return None
         made, keys = self.rules.made_columns, self.schema.primary_keys
@@ -249,7 +254,7 @@ class RowSettings:
 def row_settings(
     tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False
 ) -> RowSettings:
-    """The settings in a job's configuration for the rows of a table."""
+    """Return the settings of a job's configuration for the rows of a table."""
     return RowSettings(
         source=tables.source_of(table.name),
         rules=tables.table_config(table.name, table.schema.fields),
@@ -269,11 +274,11 @@ def job_pipeline(
     restores: bool = False,
     quarantines: bool = False,
 ) -> Pipeline:
-    """The pipeline that fills a table of a job.
+    """Return the pipeline that fills a table of a job.
 
     Args:
-        leaves_out, choice, restores: as in `RowSettings`.
-        quarantines: `RowSettings.quarantines_non_inserts`.
+        leaves_out, choice, restores: see `RowSettings`.
+        quarantines: see `RowSettings.quarantines_non_inserts`.
     """
     rows = row_settings(tables, table, quarantines=quarantines)
     return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

@@ -1,1 +1,1 @@
-"""Values as text for people: lists, tables, ages, counts."""
+"""Formats values as text for people: lists, tables, ages, counts."""

@@ -1,7 +1,7 @@
-"""Prints lists of a table's parts as text or JSON; and sizes, times, ages and counts in words.
+"""Prints lists of a table's parts as text or JSON. Formats sizes, times, ages and counts.
 
-A row is a frozen dataclass of int, float, bool, str and None; its fields are the columns. Columns
-named ``bytes`` and ``bytes_…`` are shown as sizes; JSON has the numbers.
+A row is a frozen dataclass of int, float, bool, str and None, whose fields are the columns. Text
+shows columns named ``bytes`` and ``bytes_…`` as sizes; JSON has their numbers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _WIDTHS = {"meaning": 100, "min_key": 32, "max_key": 32}
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows of one class, in order; `row_type` has the columns even without rows."""
+    """Rows of one class, in order. `row_type` determines the columns even without rows."""
 
     row_type: type[Any]
     rows: Sequence[Any]
 
     def columns(self) -> list[Column]:
-        """The columns; those of numbers are right-aligned."""
+        """Return the columns. Columns of numbers are right-aligned."""
         return [
             Column(
                 field.name,
@@ -40,23 +40,23 @@ class Listing:
         ]
 
     def texts(self) -> Iterator[list[str]]:
-        """Each row as texts."""
+        """Yield each row as texts."""
         names = [field.name for field in fields(self.row_type)]
         for row in self.rows:
             yield [value_text(name, getattr(row, name)) for name in names]
 
     def lines(self) -> Iterator[str]:
-        """Aligned columns; nothing when there are no rows."""
+        """Yield lines of aligned columns, or nothing without rows."""
         return text_lines(self.columns(), self.texts())
 
     def json_lines(self) -> Iterator[str]:
-        """A JSON object a row."""
+        """Yield one JSON object for each row."""
         for row in self.rows:
             yield orjson.dumps(asdict(row)).decode()
 
 
 def value_text(name: str, value: object) -> str:
-    """A value as a text table shows it."""
+    """Return a value as a text table shows it."""
     if value is None:
         return _ABSENT
     if isinstance(value, bool):
@@ -68,7 +68,7 @@ def value_text(name: str, value: object) -> str:
 
 
 def size_text(size: float) -> str:
-    """A size for people: ``1536`` gives ``1.5 KiB``."""
+    """Format a size: ``1536`` gives ``1.5 KiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -77,7 +77,10 @@ def size_text(size: float) -> str:
 
 
 def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
-    """Milliseconds since 1970 as ISO 8601 in UTC; Paimon's local times take `zone` ''."""
+    """Format milliseconds since 1970 as ISO 8601 in UTC.
+
+    For Paimon's local times `zone` is empty.
+    """
     if millis is None:
         return None
     seconds, rest = divmod(millis, 1000)
@@ -86,21 +89,21 @@ def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
 
 
 def age_text(seconds: float | None) -> str:
-    """An age for people: ``95`` gives ``1 min 35 s``."""
+    """Format a duration: ``95`` gives ``1 min 35 s``."""
     if seconds is None:
         return "-"
     whole = int(seconds)
-    for unit, name, smaller, of in (
+    for unit, name, smaller, rest_name in (
         (86400, "d", 3600, "h"),
         (3600, "h", 60, "min"),
         (60, "min", 1, "s"),
     ):
         if whole >= unit:
             rest = whole % unit // smaller
-            return f"{whole // unit} {name}" + (f" {rest} {of}" if rest else "")
+            return f"{whole // unit} {name}" + (f" {rest} {rest_name}" if rest else "")
     return f"{whole} s"
 
 
 def counted(count: int, what: str) -> str:
-    """A number with its noun: ``1 file``, ``2 files``."""
+    """Return a number with its noun: ``1 file``, ``2 files``."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

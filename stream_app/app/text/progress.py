@@ -1,4 +1,4 @@
-"""Shows a verb's progress in one line on the terminal."""
+"""Shows the progress of a command in one line on the terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ProgressLine:
-    """A line on the terminal that is overwritten; no line without a terminal."""
+    """A line on the terminal that each update overwrites. Without a terminal it prints nothing."""
 
     shown: bool
     _width: int = field(init=False, default=0)
 
     @staticmethod
     def of_terminal() -> ProgressLine:
-        """The line of the terminal to which errors go, if it is one."""
+        """Return a line on standard error, which is shown if that is a terminal."""
         return ProgressLine(sys.stderr.isatty())
 
     def __call__(self, what: str, done: int, count: int) -> None:
-        """Write over the line."""
+        """Overwrite the line."""
         if not self.shown:
             return
         text = f"{what}: {done} of {count}"
@@ -27,7 +27,7 @@ class ProgressLine:
         self._width = max(self._width, len(text))
 
     def clear(self) -> None:
-        """Remove the line before other output."""
+        """Erase the line before other output."""
         if self._width:
             print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
             self._width = 0

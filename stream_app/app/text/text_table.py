@@ -1,7 +1,7 @@
-"""Rows of texts in aligned columns, as lines that can be streamed.
+"""Formats rows of texts as lines with aligned columns, which can be streamed.
 
-The first rows determine the widths, and wider values of later rows are cut. Null is NULL,
-characters that would move the cursor are written as escapes, and East Asian characters count as two
+The first rows determine the widths, and wider values of later rows are cut. Null is printed as
+NULL. Characters that would move the cursor are escaped, and East Asian characters count as two
 columns.
 """
 
@@ -25,7 +25,10 @@ TextRow = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a text table; `width_max` in characters of a terminal, None for no limit."""
+    """A column of a text table.
+
+    `width_max` counts the terminal's characters; None means no limit.
+    """
 
     name: str
     right: bool = False
@@ -33,7 +36,7 @@ class Column:
 
 
 def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[str]:
-    """Header and rows as lines; nothing at all when there are no rows."""
+    """Yield the header and the rows as lines, or nothing without rows."""
     rows = iter(rows)
     first = list(islice(rows, _SAMPLE_ROWS))
     if not first:
@@ -47,7 +50,7 @@ def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[s
 
 
 def visible(value: str | None) -> str:
-    """A value without characters that would move the cursor off its line."""
+    """Return a value with escapes for characters that would move the cursor."""
     if value is None:
         return NULL
     return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), value)

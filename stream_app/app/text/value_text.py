@@ -42,7 +42,7 @@ _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 
 
 def plain_texts(column: pa.Array) -> pa.Array:
-    """The column as strings; null stays null."""
+    """Return the column as strings, in which null stays null."""
     kind = column.type
     if is_variant(kind):
         return _document_texts(column)
@@ -66,7 +66,7 @@ def plain_texts(column: pa.Array) -> pa.Array:
 
 
 def json_texts(column: pa.Array) -> pa.Array:
-    """The column as pieces of JSON, one a row; no nulls."""
+    """Return each row's value as JSON text; null becomes ``null``."""
     kind = column.type
     texts = plain_texts(column)
     if pa.types.is_string(kind):
@@ -96,7 +96,7 @@ def _nested_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         texts = json_lines([field.name for field in kind], column.flatten())
     else:
-        # Then nulls, and values outside of a slice, have no elements.
+        # After this, nulls and values outside of a slice have no elements.
         column = column.take(pa.array(range(len(column)), pa.int64()))
         offsets = column.offsets
         if pa.types.is_map(kind):
@@ -111,7 +111,7 @@ def _nested_texts(column: pa.Array) -> pa.Array:
 
 
 def json_lines(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
-    """Rows as JSON objects, one a string."""
+    """Return each row as the text of a JSON object."""
     parts: list[object] = [] if names else ["{"]
     for index, (name, column) in enumerate(zip(names, columns, strict=True)):
         parts.append(("," if index else "{") + orjson.dumps(name).decode() + ":")
@@ -120,13 +120,13 @@ def json_lines(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def base64_texts(column: pa.Array) -> pa.Array:
-    """Bytes as base64."""
+    """Return bytes as base64 texts."""
     values = (None if v is None else base64.b64encode(v).decode() for v in column.to_pylist())
     return pa.array(values, pa.string())
 
 
 def row_values_texts(values: Sequence[object], types: Sequence[DataType]) -> list[str | None]:
-    """Values in the convention of `format.binary_row` as plain texts."""
+    """Return values in the convention of `format.binary_row` as plain texts."""
     return [
         None
         if value is None
@@ -137,7 +137,7 @@ def row_values_texts(values: Sequence[object], types: Sequence[DataType]) -> lis
 
 def _decimal_texts(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
-    # Arrow writes small ones as 1.2E-9: just as exact, but unusual.
+    # Arrow writes small decimals as 1.2E-9, which is exact but unusual.
     if pc.any(pc.match_substring(texts, "E")).as_py():
         plain = (None if v is None else f"{Decimal(v):f}" for v in texts.to_pylist())
         return pa.array(plain, pa.string())
@@ -146,7 +146,7 @@ def _decimal_texts(column: pa.Array) -> pa.Array:
 
 def _float_texts(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
-    # A number without point is a whole number to most readers of JSON, and -0 then loses its sign.
+    # Most JSON readers parse a number without a point as an integer, and so lose the sign of -0.
     whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
     texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
     special = pc.match_substring_regex(texts, "n")  # nan, inf

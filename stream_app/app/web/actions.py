@@ -90,7 +90,7 @@ HELD_EXPLANATION = (
 
 
 def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
-    """The actions that fit a table, those that may solve its problem first.
+    """Return the actions that fit a table, first those that may solve its problem.
 
     Args:
         state: the table's state in `job_status`, or None if unknown.
@@ -105,7 +105,7 @@ def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> S
 
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
-"""Least characters: a shorter token could be guessed."""
+"""The minimum length, because a shorter token could be guessed."""
 PATIENCE_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class Actions:
     """The actions of a site. Thread-safe.
 
     Attributes:
-        token: the token; None refuses all actions.
+        token: the token that requests must have; None refuses all actions.
         command: the command that starts a compaction, before the arguments of ``compact``.
         patience_s: seconds for which `begin` waits for the end.
     """
@@ -185,7 +185,7 @@ class Actions:
 
     @property
     def are_on(self) -> bool:
-        """Whether there is a token."""
+        """Whether the server has a token, and so offers actions."""
         return self.token is not None
 
     @property
@@ -194,7 +194,7 @@ class Actions:
         return Secrets([] if self.token is None else [self.token])
 
     def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
-        """The reason to refuse a request; None if it has the token and comes from our own page."""
+        """Return why to refuse a request, or None if it has the token and this site's origin."""
         if self.token is None:
             fix = f"start the server with a token in {TOKEN_VARIABLE}"
             return UsageError("actions are off", fix=fix)

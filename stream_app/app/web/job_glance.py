@@ -49,9 +49,9 @@ class JobGlance:
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
     def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
-        """The tables; a ready one that is behind for too long is in state ``behind``.
+        """Return the tables; the state of a ready one that is too far behind becomes ``behind``.
 
-        While the broker does not answer, the lag of a ready table is unknown.
+        While the broker does not respond, the lag of a ready table is unknown.
         """
         is_late = self.is_late(tables)
         return [self._judged(status, is_late=is_late) for status in tables]
@@ -73,7 +73,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     """Throughput of the last minutes.
 
     Args:
-        tables: the epochs of each, oldest first.
+        tables: the epochs of each table, oldest first.
     """
     since, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:

@@ -49,7 +49,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0
 _PAUSE_RATIO = 4
-"""The pause after a question, as a multiple of its duration."""
+"""The pause after a request, as a multiple of the request's duration."""
 _Answer = TypeVar("_Answer")
 
 
@@ -104,7 +104,7 @@ class JobSite(Site):
         history: the history of the job in this process, or None.
         ask_ends: returns the topics' ends, or None after a call with the reason. By default it
             asks the broker.
-        read: reads ranges of the topics for a replay; None: by Kafka's client.
+        read: reads ranges of the topics for a replay; None uses the native reader.
     """
 
     def __init__(

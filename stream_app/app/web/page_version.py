@@ -18,7 +18,7 @@ from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError
 
 LOOK_S = 1.0
-"""Seconds between two checks for something new."""
+"""The number of seconds between two checks of a page's content."""
 _REST = 4
 """Pause after a check, as a multiple of its duration, which spares a slow store."""
 
@@ -40,7 +40,7 @@ class Live:
 class PageVersion:
     """The current version of a page, computed once for all its listeners.
 
-    The same things have the same version, also of another process: a page may outlive its server.
+    Equal content has an equal version in every process, because a page may outlive its server.
     """
 
     site: Site

@@ -73,11 +73,11 @@ _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
 READ_S = 10.0
-"""Seconds that a read may search for rows."""
+"""The number of seconds for which a read may search for rows."""
 _READS = 2
 """Concurrent reads of rows or changes: the server may run in the job's driver."""
 _FORM_MAX = 16384
-"""Most bytes of a form."""
+"""The maximum size of a form in bytes."""
 
 
 def web_app(site: Site, actions: Actions) -> Starlette:
@@ -261,8 +261,8 @@ class _Pages:
         """A page, or the page of its error.
 
         Args:
-            live: None: the page does not refresh.
-            name: name of the table, whose state and actions are shown beside an error.
+            live: how the page learns that it is outdated; None if it does not refresh.
+            name: the name of the table whose state and actions are shown beside an error.
         """
         try:
             text = await run_in_threadpool(read)
@@ -288,7 +288,7 @@ class _Pages:
         return self._html(text, code)
 
     def _status(self, name: str) -> TableStatus | None:
-        """The status of a table; None: it is not in the list, or it is not known."""
+        """Return the status of a table, or None if it is not in the list or cannot be read."""
         try:
             return self.site.status(name)
         except (StreamAppError, OSError):

@@ -37,7 +37,7 @@ def answers_to(asked: str, names: Collection[str]) -> bool:
 
     Args:
         asked: the header ``Host``, with or without a port.
-        names: in lower case; with `ANY_NAME` all names are accepted.
+        names: the accepted names in lower case; `ANY_NAME` accepts all names.
     """
     try:
         name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")
@@ -49,16 +49,17 @@ def answers_to(asked: str, names: Collection[str]) -> bool:
 def serve(
     site: Site, host: str, port: int, token: str | None = None, names: Collection[str] = ()
 ) -> None:
-    """Serve a site; returns when the process is asked to end.
+    """Serve a site until the process is asked to end.
 
     Args:
-        host: address to listen at.
-        port: 0: any free port.
-        token: the token of actions; None: there are none.
-        names: to which it answers beside ``localhost``, `host` and the machine's own.
+        host: the address to listen at.
+        port: the port; 0 chooses a free port.
+        token: the token of actions; None turns actions off.
+        names: host names that requests may use, in addition to ``localhost``, `host` and the
+            machine's own name.
 
     Raises:
-        UsageError: it cannot listen there.
+        UsageError: the address or port is not available.
     """
     with _listening(host, port) as listener:
         print(f"{_address(listener)} shows {site.title}; Ctrl-C ends it", flush=True)
@@ -78,14 +79,14 @@ def serving(
     patience_s: float = PATIENCE_S,
     names: Collection[str] = (),
 ) -> Iterator[str]:
-    """Serve a site within the block, in a thread; gives its address.
+    """Serve a site within the block, in a thread, and yield the site's address.
 
     Args:
-        token, names: as `serve`.
-        patience_s: as `Actions`.
+        token, names: see `serve`.
+        patience_s: see `Actions`.
 
     Raises:
-        UsageError: it cannot listen there.
+        UsageError: the address or port is not available.
     """
     with _listening(host, port) as listener:
         actions = Actions(site, token, patience_s=patience_s)

@@ -33,7 +33,7 @@ LOCAL_HOST = "127.0.0.1"
 """The default address of pages."""
 _DATABASE = ".db"
 _THREADS = 8
-"""Tables that are read at a time: on an object store a read takes one answer."""
+"""The number of tables that are read concurrently, because reads mostly wait for the store."""
 
 
 class Site(Protocol):
@@ -72,7 +72,7 @@ class Site(Protocol):
         """The summary of the job; None if the tables do not belong to a job.
 
         Args:
-            tables: all of them.
+            tables: the status of all tables.
         """
         return None
 
@@ -80,8 +80,8 @@ class Site(Protocol):
         """Open one of the tables, as it is now.
 
         Raises:
-            TableNotFoundError: there is no table of this name.
-            StreamAppError: it cannot be read.
+            TableNotFoundError: no table has this name.
+            StreamAppError: the table cannot be read.
         """
         ...
 
@@ -90,10 +90,10 @@ class Site(Protocol):
         return {}
 
     def quarantine(self, name: str) -> Quarantine | None:  # noqa: ARG002 - a default
-        """The quarantine of a table; None: the job keeps none.
+        """Return the quarantine of a table, or None if the job has none.
 
         Args:
-            name: empty: of the records that belong to no table.
+            name: the table; empty means the records that belong to no table.
         """
         return None
 
@@ -112,11 +112,10 @@ class Site(Protocol):
         return None
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay quarantined records of a table, or those without a table; returns lines of a
-        report.
+        """Replay quarantined records of a table, or of no table, and yield lines of a report.
 
         Raises:
-            UsageError: there is no quarantine, or a record cannot be replayed safely.
+            UsageError: the job has no quarantine, or a record cannot be replayed safely.
         """
         raise UsageError(
             "a replay needs the configuration of a job",
@@ -125,7 +124,7 @@ class Site(Protocol):
         )
 
     def resume(self, name: str) -> Iterator[str]:
-        """Ask the job to retry a held table; returns lines of a report.
+        """Ask the job to retry a held table, and yield lines of a report.
 
         Raises:
             UsageError: the table is not held back, or these are not the tables of a job.
@@ -164,7 +163,7 @@ class WarehouseSite(Site):
         return self.warehouse
 
     def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
+        """See `Site.tables`. It also reads the manifests of a table whose rows may wait."""
         statuses = map_in_threads(_THREADS, self._status, sorted(self._paths().items()))
         return [status for status in statuses if status is not None]
 

@@ -11,7 +11,7 @@ from stream_app.app.ops.inspect.job_status import TableStatus
 
 TROUBLE, STALE, LAG, RUNS, NAME = "trouble", "stale", "lag", "runs", "name"
 ORDERS = (TROUBLE, STALE, LAG, RUNS, NAME)
-"""The first is the default: tables with a reason, then all others by name."""
+"""The orders of the list. The default is the first: tables with a problem, then others by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,8 @@ class ListChoice:
     """The filter and the order of the list.
 
     Attributes:
-        text: part of the names; capitals count the same.
-        state: empty: any.
+        text: a part of the tables' names, in upper or lower case.
+        state: the state of the tables; empty for any state.
         order: one of `ORDERS`.
     """
 
@@ -39,7 +39,7 @@ class ListChoice:
         )
 
     def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
-        """The tables, in order; unknown values come last."""
+        """Return the chosen tables in order, with unknown values last."""
         wanted = self.text.casefold()
         chosen = [
             status

@@ -69,14 +69,14 @@ class TablePage:
 
     Attributes:
         is_empty: whether the table has no snapshot yet.
-        overview: None: there is no snapshot, or it cannot be read.
-        trees: those with the most sorted runs; `more_trees` are not shown.
-        write_amplification: bytes that appends and compactions of the shown snapshots wrote for
-            each byte that appends wrote; None: they appended none.
+        overview: the main facts, or None if there is no snapshot or it cannot be read.
+        trees: the trees with the most sorted runs; `more_trees` more are not shown.
+        write_amplification: bytes that appends and compactions of the shown snapshots wrote per
+            byte of the appends, or None without appends.
         space_amplification: see `table_parts.space_amplification`.
         traits: the kind of table, in few words.
         history: the newest snapshots.
-        now: None: this process is not the table's job.
+        now: the current compactions, or None if the table's job runs in another process.
         problems: parts that cannot be shown, and why.
     """
 
@@ -107,7 +107,7 @@ def table_page(
     """Read a page, without opening data files. An unreadable part does not hide the others.
 
     Args:
-        quarantine: opens the job's.
+        quarantine: opens the quarantine of the table.
         now: the compactions of the job in this process.
     """
     parts = Parts()
@@ -147,10 +147,11 @@ def table_page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingRows:
-    """Rows as texts; wide ones are cut.
+    """Rows as texts, of which long ones are cut.
 
     Attributes:
-        stopped_after: rows that were looked at until the read was stopped; None: it was not.
+        stopped_after: the number of rows that were read before the read was stopped, or None if it
+            was not.
     """
 
     columns: Sequence[str] = ()
@@ -159,7 +160,7 @@ class MatchingRows:
 
 
 class _PageClosedError(Exception):
-    """Ends a read before it has all rows."""
+    """Ends a read before it has read all rows."""
 
 
 def rows_of(
@@ -171,7 +172,7 @@ def rows_of(
     """Read some rows of the newest snapshot.
 
     Args:
-        where: a condition as in ``stream-app read --where``; None: any row.
+        where: a condition as in ``stream-app read --where``, or None for all rows.
         goes_on: asked before each file and batch; False ends the read with what was found. The
             plan, and the first batch of a merge, are not interrupted.
 
@@ -210,7 +211,7 @@ def changes_of(
 ) -> tuple[list[str], list[list[str | None]]]:
     """The newest changes of the newest snapshots, newest last, with their kinds.
 
-    `QUERY_ROWS_MAX` at most. Of a snapshot's changes only the first `CHANGES_READ` are looked at.
+    It returns at most `QUERY_ROWS_MAX` changes, from the first `CHANGES_READ` of each snapshot.
 
     Args:
         goes_on: called after each snapshot; False ends the read with the changes so far.

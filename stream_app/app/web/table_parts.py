@@ -42,16 +42,16 @@ class Problem:
 
 @dataclass(slots=True)
 class Parts:
-    """Reads parts of a page; remembers those that cannot be read."""
+    """Reads parts of a page, and records those that cannot be read."""
 
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
 
     def some(self, name: str, work: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
-        """A part with several values; empty when it cannot be read."""
+        """Return a part with several values; empty if it cannot be read."""
         return self.one(name, work) or ()
 
     def one(self, name: str, work: Callable[[], _Read | None]) -> _Read | None:
-        """A part of the page with one value; None if it cannot be read."""
+        """Return a part with one value, or None if it cannot be read."""
         try:
             return work()
         except StreamAppError as error:
@@ -104,7 +104,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRow:
-    """One column of the newest schema; `key` says whether it is of the key or of the partition."""
+    """One column of the newest schema; `key` names the keys to which it belongs."""
 
     column: str
     type: str
@@ -157,7 +157,7 @@ def largest_files(table: FileStoreTable, snapshot: Snapshot) -> Listing:
 
 
 def space_amplification(runs: Sequence[LevelRow]) -> float | None:
-    """Bytes of all sorted runs for each byte of the oldest run of its bucket; None: no runs.
+    """Return the bytes of all sorted runs per byte of the buckets' oldest runs, or None.
 
     Args:
         runs: the runs of `inspect.bucket_trees.run_rows`: a row for each sorted run, the newest
@@ -190,7 +190,7 @@ def quarantined_kinds(
     """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
 
     Args:
-        committed: as `Quarantine.waiting_records`.
+        committed: see `Quarantine.waiting_records`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.

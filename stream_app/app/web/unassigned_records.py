@@ -29,9 +29,9 @@ class UnassignedFacts:
     """Facts about the records without a table.
 
     Attributes:
-        kinds: by kind of reason.
-        refused: number of records of each refused source table, by name.
-        error: why they cannot be read.
+        kinds: the records by kind of reason.
+        refused: refused source table → the number of its records.
+        error: why the records cannot be read, or None.
     """
 
     kinds: Sequence[QuarantinedKind] = ()
@@ -48,11 +48,11 @@ def refused_reason(reason: str) -> str:
 def with_refused(
     waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
-    """Counts of waiting records by table, with those of refused tables under their names.
+    """Return the counts of waiting records by table, with refused source tables as tables.
 
     Args:
-        waiting: '' has the records of no table; None: they are not counted.
-        refused: by source table.
+        waiting: table → its waiting records; '' has those of no table. None if not counted.
+        refused: refused source table → the number of its records.
     """
     if waiting is None:
         return None
@@ -66,9 +66,9 @@ class UnassignedRecords:
     """Caches the facts until the folder changes. Thread-safe.
 
     Attributes:
-        quarantine: opens the folder; None: there is none.
-        origins: the reader of the source tables of messages, by the job's format.
-        stored: the source tables that the job stores.
+        quarantine: opens the quarantine; returns None without one.
+        origins: extracts the source tables of messages, in the job's format.
+        stored: returns the source tables that the job stores.
     """
 
     quarantine: Callable[[], Quarantine | None]

@@ -1,7 +1,7 @@
 """Counts the records that wait in a job's quarantine, for its pages, in a thread of its own.
 
-Pages ask often, and a count reads a whole folder. So a page waits only a moment for a new count,
-and shows the last one until then.
+Pages are loaded often, and a count reads a whole folder. So a page waits only a moment for a new
+count, and shows the last one until then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class WaitingRecords:
     """The count of a job's bad records, by table. Thread-safe.
 
     Args:
-        folder: of the quarantine; None: the job has none.
+        folder: the folder of the quarantine, or None without one.
     """
 
     def __init__(self, tables: SingleTableOrDatabase, folder: str | None, clock: Clock) -> None:

@@ -1,1 +1,1 @@
-"""The catalog in a Hive metastore."""
+"""Implements the catalog in a Hive metastore."""

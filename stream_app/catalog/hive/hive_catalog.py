@@ -1,4 +1,4 @@
-"""The catalog in a Hive metastore, which knows names and folders; versions of tables are files.
+"""Implements the catalog in a Hive metastore, which has names and folders; versions are files.
 
 Source: Paimon `hive/HiveCatalog.java`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
@@ -31,27 +30,18 @@ from stream_app.catalog.hive.hive_table import (
     new_table,
     table_location,
 )
-from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod, RefusedError
-from stream_app.catalog.hive.metastore_methods import (
-    ALTER_TABLE,
-    CREATE_DATABASE,
-    CREATE_TABLE,
+from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
+from stream_app.catalog.hive.metastore_entries import (
     EXISTS,
-    GET_DATABASE,
-    GET_TABLE,
-    GONE,
     INVALID,
     META,
+    alter_table_entry,
+    create_database_entry,
+    create_table_entry,
+    database_entry,
+    table_entry,
 )
-from stream_app.catalog.hive.thrift_struct import (
-    Struct,
-    flag,
-    nested,
-    structs,
-    text,
-    text_map,
-    texts,
-)
+from stream_app.catalog.hive.thrift_struct import Struct, flag, nested, structs, text, texts
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -71,10 +61,10 @@ _TABLES_A_CALL = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveCatalog(Catalog):
-    """Paimon's tables in a metastore; it hides other tables, but their names are taken.
+    """The Paimon tables of a metastore. It hides other tables, but their names are taken.
 
     Attributes:
-        lock: None: ``lock.enabled`` is off.
+        lock: the metastore's lock; None if ``lock.enabled`` is off.
     """
 
     client: MetastoreClient
@@ -107,23 +97,22 @@ class HiveCatalog(Catalog):
     def create_database(self, database: str) -> None:
         """See `Catalog.create_database`."""
         _check_name(database)
-        if self._database(database) is not None:
+        if database_entry(self.client, database) is not None:
             return
         folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
-        made = nested(new_database(database, folder, self.layout))
-        with suppress(RefusedError):  # another process was faster
-            self.client.ask(CREATE_DATABASE, made, expected=EXISTS)
+        entry = new_database(database, folder, self.layout)
+        create_database_entry(self.client, database, entry)
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`; None for a table that is not Paimon's."""
         _check_name(str(identifier))
-        table = self._table(identifier)
+        table = table_entry(self.client, identifier)
         if table is None or not is_paimon_table(table):
             return None
         return self._place(identifier, table_location(table, self.layout))
 
     def _new_place(self, identifier: Identifier) -> CatalogTable:
-        database = self._database(identifier.database)
+        database = database_entry(self.client, identifier.database)
         folder = "" if database is None else database_location(database, self.layout)
         location = f"{folder.rstrip('/')}/{identifier.table}" if folder else ""
         return self._place(identifier, location or table_folder(self.warehouse, identifier))
@@ -143,36 +132,28 @@ class HiveCatalog(Catalog):
             if self._has(identifier):
                 return False
             raise unknown_table(path, self.label)
-        made = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
-        table = new_table(identifier, schema, place.location, self.layout, made)
-        try:
-            self.client.ask(CREATE_TABLE, nested(table), expected=EXISTS)
-        except RefusedError:
-            return False
-        return True
+        creation = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
+        table = new_table(identifier, schema, place.location, self.layout, creation)
+        return create_table_entry(self.client, identifier, table)
 
     def update(
         self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> None:
         """See `TableRegister.update`."""
-        table = self._table(identifier)
+        table = table_entry(self.client, identifier)
         if table is None:
             return  # it was dropped a moment ago
         unset = {change.key for change in changes if isinstance(change, UnsetOption)}
         if SetTableComment(None) in changes:
             unset.add(COMMENT)
         changed = changed_table(table, schema, self.layout, unset)
-        context = {"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"}
-        self.client.ask(
-            ALTER_TABLE, text(identifier.database), text(identifier.table), nested(changed),
-            nested(Struct({1: text_map(context)})),
-        )  # fmt: skip
+        alter_table_entry(self.client, identifier, changed, {"DO_NOT_UPDATE_STATS": "true"})
 
     def add_partitions(
         self, identifier: Identifier, partitions: Sequence[CatalogPartition]
     ) -> None:
         """See `PartitionRegister.add_partitions`."""
-        table = self._table(identifier)
+        table = table_entry(self.client, identifier)
         if table is None:
             return  # it was dropped a moment ago
         made = new_partitions(table, partitions, self.layout, self.clock.now_ms() // 1000)
@@ -181,8 +162,8 @@ class HiveCatalog(Catalog):
                 1: text(identifier.database),
                 2: text(identifier.table),
                 3: structs(made),
-                4: flag(True),  # those that exist are left alone
-                5: flag(False),  # and none is returned
+                4: flag(True),  # existing ones stay unchanged
+                5: flag(False),  # and are not returned
             }
         )
         self.client.ask(_ADD_PARTITIONS, nested(request))
@@ -198,7 +179,7 @@ class HiveCatalog(Catalog):
         return LockedEnvironment(identifier, self, self.lock, partitions=self)
 
     def _has(self, identifier: Identifier) -> bool:
-        table = self._table(identifier)
+        table = table_entry(self.client, identifier)
         if table is not None and not is_paimon_table(table):
             raise UsageError(
                 f"{identifier} of the metastore is not a Paimon table",
@@ -206,17 +187,6 @@ class HiveCatalog(Catalog):
                 fix="give another name, or drop that table by the engine that made it",
             )
         return table is not None
-
-    def _table(self, identifier: Identifier) -> Struct | None:
-        request = Struct({1: text(identifier.database), 2: text(identifier.table)})
-        with suppress(RefusedError):
-            return self.client.ask(GET_TABLE, nested(request), expected=GONE).struct(0).struct(1)
-        return None
-
-    def _database(self, name: str) -> Struct | None:
-        with suppress(RefusedError):
-            return self.client.ask(GET_DATABASE, text(name), expected=GONE).struct(0)
-        return None
 
 
 def _check_name(name: str) -> None:

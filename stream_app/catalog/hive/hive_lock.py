@@ -1,8 +1,8 @@
 """Implements locks of tables by locks of a Hive metastore.
 
-The metastore queues the requests. A holder keeps the lock for the moment in which it publishes one
-file, so it sends no heartbeats. The metastore takes the lock of a dead process away after its
-``hive.txn.timeout``; a waiting process keeps its request alive by asking.
+The metastore queues the requests. A holder keeps the lock only while it publishes one file, so it
+sends no heartbeats. The metastore releases a dead process's lock after ``hive.txn.timeout``. A
+waiting process keeps its request alive by polling.
 
 Source: Paimon `hive/HiveCatalogLock.java`.
 """
@@ -83,7 +83,7 @@ class HiveLock:
         try:
             self.client.call(_UNLOCK, nested(Struct({1: i64(lock_id)})))
         except (RefusedError, StorageError) as error:
-            # What was done under the lock is done; the metastore ends the lock by its age.
+            # The work under the lock is done. The metastore releases the lock by its age.
             _LOG.warning("the metastore did not release the %s: %s", where, error)
 
     def _answer(self, method: MetastoreMethod, request: Struct) -> Struct:

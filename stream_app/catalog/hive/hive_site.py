@@ -39,7 +39,7 @@ class MetastoreAddress:
 
 
 def with_hive_site(options: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
-    """A catalog's options, completed by the settings of ``hive-site.xml``.
+    """Return a catalog's options, completed by the settings of ``hive-site.xml``.
 
     Raises:
         UsageError: the folder of ``hive-conf-dir`` has no such file, or the file is not XML.
@@ -73,7 +73,7 @@ def check_supported(site: Mapping[str, str]) -> None:
     """Refuse connection settings that this client does not support.
 
     Raises:
-        UsageError: the metastore wants Kerberos, TLS or another protocol.
+        UsageError: the metastore requires Kerberos, TLS or another protocol.
     """
     for key, what in _UNSUPPORTED.items():
         if site.get(key, "").lower() == "true":
@@ -88,7 +88,7 @@ def addresses(uris: str) -> tuple[MetastoreAddress, ...]:
     """Parse the addresses of metastores, ``thrift://host:port,thrift://host:port``.
 
     Raises:
-        UsageError: a text is no such address, or there is none.
+        UsageError: a text is no such address, or the list is empty.
     """
     parts = [part.strip() for part in uris.split(",") if part.strip()]
     matches = [_URI.fullmatch(part) for part in parts]

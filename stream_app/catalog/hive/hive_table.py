@@ -1,7 +1,7 @@
 """Describes Paimon's tables, databases and partitions as the metastore stores them.
 
-Pure: makes structs of `hive_metastore.thrift` out of schemas. A changed table keeps the fields and
-parameters that others have put into it.
+Pure. It converts schemas to structs of `hive_metastore.thrift`. A changed table keeps other
+programs' fields and parameters.
 
 Source: Paimon `hive/HiveCatalog.java`, `hive/StorageLocationHelper.java`,
 `hive/TBPropertiesLocationHelper.java`.
@@ -109,16 +109,16 @@ class HiveLayout:
     """The shape of the metastore's entries for Paimon's tables.
 
     Attributes:
-        location_in_properties: locations are parameters, so that the metastore needs no access to
-            the store.
-        has_properties: parameters have a copy of all options.
+        location_in_properties: whether locations are parameters, so that the metastore needs no
+            access to the store.
+        has_properties: whether parameters have a copy of all options.
     """
 
     location_in_properties: bool
     has_properties: bool
 
     def location(self, parameters: Mapping[str, str], stored: str) -> str:
-        """The location of a table or a database; empty when it has none."""
+        """Return the location of a table or a database; empty without one."""
         given = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
         return given or stored
 
@@ -131,19 +131,19 @@ def is_paimon_table(table: Struct) -> bool:
 
 
 def table_location(table: Struct, layout: HiveLayout) -> str:
-    """The folder of a table."""
+    """Return the folder of a table."""
     stored = table.struct(TableField.STORAGE).text(StorageField.LOCATION)
     return layout.location(table.text_map(TableField.PARAMETERS), stored)
 
 
 def database_location(database: Struct, layout: HiveLayout) -> str:
-    """The folder of a database; empty when it has none."""
+    """Return the folder of a database; empty without one."""
     stored = database.text(DatabaseField.LOCATION)
     return layout.location(database.text_map(DatabaseField.PARAMETERS), stored)
 
 
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
-    """A database whose tables lie in a folder."""
+    """Return a database whose tables lie in a folder."""
     database = Struct({DatabaseField.NAME: text(name)})
     if layout.location_in_properties:
         parameters = text_map({_LOCATION_KEY: location})
@@ -160,7 +160,7 @@ def new_table(
     layout: HiveLayout,
     creation: TableCreation,
 ) -> Struct:
-    """The entry of a new Paimon table."""
+    """Return the entry of a new Paimon table."""
     options = schema.options
     kept = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
     own = {} if layout.has_properties else {key: options[key] for key in kept if key in options}
@@ -184,10 +184,10 @@ def new_table(
 def changed_table(
     table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
 ) -> Struct:
-    """The entry of an existing table, changed to follow a schema.
+    """Return the entry of an existing table, changed to follow a schema.
 
     Args:
-        unset: options that the schema has lost.
+        unset: options that the schema no longer has.
     """
     storage = table.struct(TableField.STORAGE)
     serde = storage.struct(StorageField.SERDE).with_fields(
@@ -217,7 +217,7 @@ def changed_table(
 def new_partitions(
     table: Struct, partitions: Sequence[CatalogPartition], layout: HiveLayout, time_s: int
 ) -> list[Struct]:
-    """The entries of a table's new partitions."""
+    """Return the entries of a table's new partitions."""
     folder = table_location(table, layout)
     return [
         _partition(table, partition, f"{folder}/{partition.folder}", layout, time_s)
@@ -268,6 +268,6 @@ def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
 
 
 def hive_column(field: DataField) -> Struct:
-    """A column's entry."""
+    """Return a column's entry."""
     column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
     return column if field.description is None else column.with_fields({3: text(field.description)})

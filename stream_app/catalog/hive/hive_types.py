@@ -19,7 +19,7 @@ _BY_ROOT = {
 
 
 def hive_type(data_type: DataType) -> str:
-    """The name of a type: ``struct<id:bigint,tags:array<string>>``."""
+    """Return the name of a type: ``struct<id:bigint,tags:array<string>>``."""
     match data_type.root:
         case TypeRoot.ROW:
             fields = (f"{inner.name}:{hive_type(inner.data_type)}" for inner in data_type.fields)

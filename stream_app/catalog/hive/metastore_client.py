@@ -38,7 +38,7 @@ class MetastoreMethod:
     """A method of the metastore.
 
     Attributes:
-        errors: its declared exceptions, whose fields in an answer are 1, 2, ….
+        errors: the declared exceptions, whose fields in a response are 1, 2, ….
     """
 
     name: str
@@ -66,12 +66,12 @@ class RefusedError(Exception):
 class MetastoreClient:
     """Calls the first metastore that accepts a connection. Threads may share it.
 
-    A connection that fails is closed. When it has stood idle before, the call is repeated once on a
-    new one, because a metastore closes idle connections. Each call of this package may be repeated:
-    a lock whose answer was lost times out.
+    A failed connection is closed. If it was idle before, the call is repeated once on a new one,
+    because a metastore closes idle connections. Each call of this package may be repeated: a lock
+    whose response was lost times out.
 
     Attributes:
-        idle_max: the most connections that stay open.
+        idle_max: the maximum number of connections that stay open.
     """
 
     addresses: tuple[MetastoreAddress, ...]
@@ -85,11 +85,11 @@ class MetastoreClient:
         return ",".join(map(str, self.addresses))
 
     def call(self, method: MetastoreMethod, *arguments: ThriftValue) -> Struct:
-        """Call a method with its arguments in order; returns the result, which is field 0.
+        """Call a method with its arguments in order, and return the result, which is field 0.
 
         Raises:
-            RefusedError: an exception that the method declares, other than MetaException.
-            StorageError: no metastore answers; a NoAccessError: it refuses this user.
+            RefusedError: the method raised a declared exception other than MetaException.
+            StorageError: no metastore answers; a NoAccessError if it refuses this user.
         """
         struct = Struct(dict(enumerate(arguments, 1)))
         while True:
@@ -111,7 +111,7 @@ class MetastoreClient:
 
         Args:
             expected: the kind of error; empty: none.
-            what: the subject of the question, for errors.
+            what: the subject of the call, for errors.
 
         Raises:
             RefusedError: an error of that kind.
@@ -182,7 +182,7 @@ class MetastoreClient:
                 if index == len(sockets):
                     raise
                 continue
-            # A metastore that creates folders creates them as this user.
+            # A metastore creates folders as this user.
             user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
             arguments = Struct({1: text(user), 2: texts([])})
             self._check(_SET_UGI, _called(protocol, _SET_UGI.name, arguments))
@@ -203,7 +203,7 @@ class MetastoreClient:
 
 
 class _NotReachedError(Exception):
-    """The connection failed before there was an answer."""
+    """The connection failed before a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +240,6 @@ def _called(protocol: Any, name: str, arguments: Struct) -> Struct:
     _, kind, _ = protocol.readMessageBegin()
     answer = read_struct(protocol)
     protocol.readMessageEnd()
-    if kind == _EXCEPTION:  # such as a method that the metastore does not have
+    if kind == _EXCEPTION:  # such as a method that the metastore lacks
         raise _NotReachedError(f"{name}: {answer.text(1)}")
     return answer

@@ -1,7 +1,7 @@
 """Encodes Thrift structs by the numbers of their fields, without declarations.
 
-A struct that is read, changed and written keeps every field. So a table survives which a newer
-metastore describes by fields that this client does not know.
+A struct that is read, changed and written keeps all fields. So a table keeps a newer metastore's
+fields that this client does not know.
 
 Source: Apache Thrift, `doc/specs/thrift-binary-protocol.md`.
 """
@@ -36,8 +36,8 @@ class ThriftValue:
     """A value of one kind.
 
     Attributes:
-        content: a number or bytes; a `Struct`; a `ThriftList` of a list or a set; a `ThriftMap` of
-            a map.
+        content: a number or bytes; a `Struct`; a `ThriftList` for a list or a set; a `ThriftMap`
+            for a map.
     """
 
     kind: int
@@ -68,33 +68,33 @@ class Struct:
     fields: Mapping[int, ThriftValue] = field(default_factory=dict)
 
     def with_fields(self, fields: Mapping[int, ThriftValue]) -> Struct:
-        """The struct with new values for some fields."""
+        """Return the struct with new values for some fields."""
         return Struct({**self.fields, **fields})
 
     def text(self, number: int) -> str:
-        """A field of kind STRING."""
+        """Return a field of kind STRING."""
         return _text(self._content(number, b""))
 
     def number(self, number: int) -> int:
-        """A field of an integer kind."""
+        """Return a field of an integer kind."""
         return int(self._content(number, 0))
 
     def struct(self, number: int) -> Struct:
-        """A field of kind STRUCT."""
+        """Return a field of kind STRUCT."""
         content = self._content(number, Struct())
         assert isinstance(content, Struct)
         return content
 
     def texts(self, number: int) -> list[str]:
-        """A field that is a list of strings."""
+        """Return a field that is a list of strings."""
         return [_text(content) for content in self._items(number)]
 
     def structs(self, number: int) -> list[Struct]:
-        """A field that is a list of structs."""
+        """Return a field that is a list of structs."""
         return list(self._items(number))
 
     def text_map(self, number: int) -> dict[str, str]:
-        """A field that is a map of strings."""
+        """Return a field that is a map of strings."""
         pairs = self._content(number, _NO_PAIRS)
         return {_text(key): _text(value) for key, value in pairs.contents}
 

@@ -1,1 +1,1 @@
-"""The catalog whose entries are rows of a database."""
+"""Implements the catalog whose entries are rows of a database."""

@@ -31,14 +31,14 @@ class TakenError(Exception):
 
 @dataclass(slots=True)
 class Connections:
-    """Runs statements; each is a transaction of its own. Threads may share it.
+    """Runs statements, each as a separate transaction. Threads may share it.
 
-    A connection that fails is closed. When it has stood idle before, the statement is tried once
-    more on a new one, because a database closes idle connections. So a statement may have had its
-    effect before: then a new row is taken, by its own.
+    A failed connection is closed. If it was idle before, the statement is repeated once on a new
+    one, because a database closes idle connections. So a statement may already have had its effect,
+    and its new row then seems taken.
 
     Attributes:
-        idle_max: the most connections that stay open.
+        idle_max: the maximum number of connections that stay open.
     """
 
     url: JdbcUrl
@@ -46,32 +46,32 @@ class Connections:
     _idle: deque[Any] = field(init=False, default_factory=deque, repr=False)
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query; a statement's parameters are written ``?``.
+        """Return the rows of a query, whose parameters are written ``?``.
 
         Raises:
-            StorageError: the database does not answer; a NoAccessError: it refuses the user.
+            StorageError: the database does not answer; a NoAccessError if it refuses the user.
         """
         return self._run(statement, values, is_query=True)[0]
 
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
-        """Run a statement that changes rows; returns their number.
+        """Run a statement that changes rows, and return their number.
 
         Raises:
-            TakenError: a new row's key is there.
+            TakenError: a new row's key already exists.
             StorageError, NoAccessError: as `rows`.
         """
         return self._run(statement, values, is_query=False)[1]
 
     def create_table(self, statement: str) -> None:
-        """Run a ``CREATE TABLE IF NOT EXISTS``, perhaps beside other processes that do."""
-        with suppress(TakenError):  # PostgreSQL's own register of tables has the other's
+        """Run a ``CREATE TABLE IF NOT EXISTS``, which other processes may run at the same time."""
+        with suppress(TakenError):  # another process's table is already in PostgreSQL's catalog
             self.change(statement)
 
     def change_all(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
         """Run statements as one transaction.
 
         Raises:
-            TakenError, StorageError, NoAccessError: as `change`; then none has an effect.
+            TakenError, StorageError, NoAccessError: as `change`; no statement has an effect.
         """
 
         def run() -> None:
@@ -137,7 +137,7 @@ class Connections:
             code = _code_of(error)
             if code in _TAKEN:
                 raise TakenError(said) from None
-            # PostgreSQL refuses a password before a state can be sent.
+            # PostgreSQL refuses a password before it can send a state.
             is_refusal = code in _REFUSED or "password authentication failed" in said
             kind = NoAccessError if is_refusal else StorageError
             raise kind(
@@ -150,9 +150,9 @@ class Connections:
 
 
 def _code_of(error: Any) -> str:
-    """The code of an error: MySQL's number, PostgreSQL's state, or SQLite's name.
+    """Return the code of an error: MySQL's number, PostgreSQL's state, or SQLite's name.
 
-    The number comes first: a newer driver of MySQL has a state too, which says less.
+    The number comes first, because a newer driver of MySQL also has a less specific state.
     """
     if error.args and isinstance(error.args[0], int):
         return str(error.args[0])

@@ -1,8 +1,8 @@
-"""The catalog in a database, which has a row for each table; folders follow from the names.
+"""Implements the catalog in a database, with a row for each table; names determine folders.
 
-Four tables of the database are Paimon's own, so that its engines and we share them:
-``paimon_tables``, ``paimon_database_properties``, ``paimon_table_properties`` and
-``paimon_distributed_locks`` (`jdbc_lock`).
+Four tables of the database are Paimon's, which its engines and stream_app share: ``paimon_tables``,
+``paimon_database_properties``, ``paimon_table_properties`` and ``paimon_distributed_locks``
+(`jdbc_lock`).
 
 Source: Paimon `jdbc/JdbcCatalog.java`, `jdbc/JdbcUtils.java`.
 """
@@ -53,7 +53,7 @@ class JdbcCatalog(Catalog):
     """The tables with one ``catalog-key`` in a database.
 
     Attributes:
-        lock: None: ``lock.enabled`` is off.
+        lock: the catalog's lock; None if ``lock.enabled`` is off.
         has_properties: whether the database has a copy of each table's options.
     """
 
@@ -110,7 +110,7 @@ class JdbcCatalog(Catalog):
                 [(insert, (*row, "exists", "true")), (insert, (*row, "location", folder))]
             )
         except TakenError:
-            return  # another process was faster
+            return  # another process has just created it
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""

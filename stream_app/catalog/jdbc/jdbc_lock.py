@@ -1,7 +1,7 @@
 """Implements locks of tables by rows of ``paimon_distributed_locks``.
 
-A row is the lock: its key is taken or free. A row that is older than the time that its holder has
-put into it belongs to a dead process. The next process deletes it. The database's own clock
+A row is a lock, whose key is taken or free. A row that is older than the time which its holder has
+written into it belongs to a dead process. The next process deletes it. The database's clock
 measures the age.
 
 Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect.java`.
@@ -64,7 +64,7 @@ class JdbcLock:
         try:
             yield
         finally:
-            if self.clock.steady_seconds() < ends:  # else it may be another's by now
+            if self.clock.steady_seconds() < ends:  # otherwise another process may have it by now
                 self._release(name)
 
     def _release(self, name: str) -> None:
@@ -89,7 +89,7 @@ class JdbcLock:
         return True
 
     def _break(self, name: str) -> bool:
-        """Delete a lock that a process has held for too long; returns False if none is that old."""
+        """Delete a lock that a process has held for too long; False if none is that old."""
         age = _AGE_S[self.connections.url.driver.name]
         expired = f"{age} > expire_time_seconds AND lock_id = ?"
         statement = f"DELETE FROM paimon_distributed_locks WHERE {expired}"

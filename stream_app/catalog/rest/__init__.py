@@ -1,1 +1,1 @@
-"""The client of Paimon's REST catalog, whose server publishes snapshots and schemas."""
+"""Implements the client of Paimon's REST catalog, whose server publishes snapshots and schemas."""

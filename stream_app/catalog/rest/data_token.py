@@ -1,5 +1,4 @@
-"""Fetches a REST catalog's logins to a table's files, which expire after hours
-(`data-token.enabled`).
+"""Fetches a REST catalog's expiring credentials for a table's files (`data-token.enabled`).
 
 A token consists of options of a store. Tasks and driver renew its keys as they age. The other
 options are read when the table is opened.
@@ -22,7 +21,7 @@ _AGE_MAX_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DataToken:
-    """Implements `OptionSource` by asking the catalog; can be pickled, with the catalog's login."""
+    """Implements `OptionSource` by requests to the catalog; can be pickled, with the login."""
 
     api: RestApi
     identifier: Identifier
@@ -36,8 +35,8 @@ class DataToken:
         """See `OptionSource.options`.
 
         Raises:
-            StorageError: the catalog gives none.
-            NoAccessError: it refuses this user.
+            StorageError: the catalog returns no token.
+            NoAccessError: the catalog refuses this user.
         """
         answer = self.api.get(*table_path(self.identifier, "token"))
         if not answer.is_success:

@@ -1,8 +1,8 @@
-"""Sends requests to a REST catalog, and turns answers into JSON or errors.
+"""Sends requests to a REST catalog, and converts responses to JSON or errors.
 
-A busy server (429, 503) is asked again, as Paimon's client does. So is one that cuts a connection
-without an answer, if the request changes nothing. Every other failure is an error at once, because
-only the caller knows whether it may send a change twice.
+Like Paimon's client, it repeats a request if the server is busy (429, 503). It also repeats a
+request that changes nothing if the connection breaks before the response. All other failures are
+errors at once, because only the caller knows whether it may send a change twice.
 
 Source: Paimon `rest/RESTApi.java`, `rest/ResourcePaths.java`, `rest/HttpClient.java`,
 `rest/DefaultErrorHandler.java`, `rest/ExponentialHttpRequestRetryStrategy.java`.
@@ -46,10 +46,10 @@ MISSING, EXISTS = 404, 409
 
 @dataclass(frozen=True, slots=True)
 class JsonAnswer:
-    """The JSON object of an answer; empty when the server sends no body.
+    """The JSON object of a response; empty if the server sends no body.
 
     Attributes:
-        status: 2xx, `MISSING` or `EXISTS`.
+        status: the status: 2xx, `MISSING` or `EXISTS`.
         where: the request, for messages.
     """
 
@@ -67,10 +67,10 @@ class JsonAnswer:
         return self.status == MISSING and self.value.get("resourceType") == resource
 
     def field(self, name: str, kind: type[Any]) -> Any:
-        """A value of the answer's object.
+        """Return a value of the response's object.
 
         Raises:
-            StorageError: it is absent, or of another type.
+            StorageError: the value is absent, or of another type.
         """
         value = self.value.get(name)
         if not isinstance(value, kind):
@@ -83,7 +83,7 @@ class JsonAnswer:
 
 
 def table_path(identifier: Identifier, *more: str) -> tuple[str, ...]:
-    """The path of a table, or of one of its resources, such as ``commit``."""
+    """Return the path of a table, or of one of its resources, such as ``commit``."""
     return ("databases", identifier.database, "tables", identifier.table, *more)
 
 
@@ -93,8 +93,8 @@ class RestApi:
 
     Attributes:
         uri: the address of the server, without a slash at the end.
-        headers: the headers of every request; they hold the login.
-        prefix: a step of every path, which the server's configuration names; often empty.
+        headers: the headers of all requests, with the login.
+        prefix: a component of all paths from the server's configuration; often empty.
     """
 
     uri: str
@@ -107,9 +107,9 @@ class RestApi:
 
         Raises:
             NoAccessError: the server refuses the login, or this user.
-            StorageError: it does not answer, or not as a catalog.
-            UsageError: it calls the request wrong.
-            UnsupportedTableError: it does not implement this.
+            StorageError: the server does not answer, or is no catalog.
+            UsageError: the server says that the request is wrong.
+            UnsupportedTableError: the server does not implement the request.
         """
         return self._answer(Request(self._url(path, query), headers=dict(self.headers)))
 
@@ -121,7 +121,7 @@ class RestApi:
         return self._answer(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
 
     def names(self, *path: str) -> list[str]:
-        """All names of a paged list, ascending; empty if the list does not exist."""
+        """Return all names of a paged list, ascending; empty if the list does not exist."""
         names: list[str] = []
         query: dict[str, str] = {}
         while True:
@@ -158,7 +158,7 @@ class RestApi:
         return JsonAnswer(status, value, where)
 
     def _sent(self, request: Request) -> tuple[int, bytes]:
-        """Status and body of the answer, after retries while the server is busy."""
+        """Return status and body of the response, after retries while the server is busy."""
         for retry in range(_RETRIES):
             wait_s = 2**retry
             try:
@@ -180,7 +180,7 @@ class RestApi:
 
 
 def _answered(request: Request) -> tuple[int, bytes, str | None]:
-    """Status, body and ``Retry-After`` of one try."""
+    """Return status, body and ``Retry-After`` of one attempt."""
     try:
         body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
     except HTTPError as error:
@@ -199,7 +199,7 @@ def _silence(request: Request, error: Exception) -> StorageError:
 
 
 def _seconds(retry_after: str | None) -> int:
-    """The wait that the server requests, in seconds; 0 if it requests none or names a date."""
+    """Return the wait in seconds that the server requests; 0 without one, or for a date."""
     is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
     return int(retry_after or 0) if is_number else 0
 
@@ -242,7 +242,7 @@ def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
 
 
 def _reason(body: bytes) -> str:
-    """The server's explanation, as the end of a sentence."""
+    """Return the server's explanation as the end of a sentence."""
     try:
         value = orjson.loads(body)
         text = str(value["message"])

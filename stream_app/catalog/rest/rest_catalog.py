@@ -1,4 +1,4 @@
-"""The catalog behind Paimon's REST API, whose server knows the tables and their folders.
+"""Implements the catalog of Paimon's REST API, whose server has the tables and their folders.
 
 Source: Paimon `rest/RESTCatalog.java`.
 """
@@ -28,7 +28,7 @@ class RestCatalog(Catalog):
 
     Attributes:
         options: the options of the client and the server, for new tables.
-        has_data_tokens: whether the server gives each table a login for its files.
+        has_data_tokens: whether the server issues credentials for each table's files.
     """
 
     api: RestApi
@@ -44,7 +44,7 @@ class RestCatalog(Catalog):
 
     @property
     def table_defaults(self) -> Mapping[str, str]:
-        """See `Catalog.table_defaults`; the server may name some."""
+        """See `Catalog.table_defaults`; the server may set some."""
         return table_defaults(self.options)
 
     def list_databases(self) -> list[str]:
@@ -56,16 +56,16 @@ class RestCatalog(Catalog):
         return self.api.names("databases", database, "tables")
 
     def create_database(self, database: str) -> None:
-        """See `Catalog.create_database`; the database may exist already."""
+        """See `Catalog.create_database`; the database may already exist."""
         self.api.post("databases", body={"name": database, "options": {}})
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`.
 
         Raises:
-            UnsupportedTableError: its files are not Paimon's.
+            UnsupportedTableError: the table is not a Paimon table.
         """
-        # A dollar sign parts the name of a branch or a system table, which are not for writers.
+        # A dollar sign precedes the name of a branch or a system table, which writers cannot use.
         if "$" in identifier.table:
             return None
         answer = self.api.get(*table_path(identifier))
@@ -81,7 +81,7 @@ class RestCatalog(Catalog):
             )
         is_external = answer.value.get("isExternal") is True
         token, file_io_options = None, self.file_io_options
-        # Paimon too opens an external table's files by the catalog's own options.
+        # Paimon also opens an external table's files by the catalog's own options.
         if self.has_data_tokens and not is_external:
             token = DataToken(self.api, identifier)
             file_io_options = {**file_io_options, **store_options(token.options())}

@@ -1,7 +1,7 @@
 """Connects to a REST catalog: logs in, and fetches the server's configuration.
 
 The client's options override the server's defaults, and the server's overrides replace both.
-stream_app uses the settings for which it has an option; the rest is for other engines.
+stream_app ignores settings for which it has no option.
 
 Source: Paimon `rest/RESTApi.java`, `rest/responses/ConfigResponse.java`,
 `rest/auth/BearTokenAuthProvider.java`.
@@ -30,7 +30,7 @@ _BEARER = "bear"
 
 
 def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[str, str]]:
-    """The catalog's API, and the options merged from server and client.
+    """Return the catalog's API, and the options merged from server and client.
 
     Raises:
         UsageError: an option is wrong or missing.
@@ -40,7 +40,7 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
     api = RestApi(
         uri=_address(URI.read(options)), clock=clock, headers={**_headers(options), **login}
     )
-    # Paimon's client encodes the name twice, and servers are made for it.
+    # Paimon's client encodes the name twice, and servers expect that.
     answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
     if not answer.is_success:
         raise UsageError(
@@ -54,7 +54,7 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
 
 
 def merged_options(config: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
-    """The server's defaults, then the client's options, then the server's overrides."""
+    """Merge the server's defaults, then the client's options, then the server's overrides."""
     merged: dict[str, str] = {}
     for layer in (config.get("defaults"), options, config.get("overrides")):
         if isinstance(layer, Mapping):
@@ -78,7 +78,7 @@ def _headers(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(options: Mapping[str, str]) -> dict[str, str]:
-    """The header of the login, by ``token.provider``."""
+    """Return the login's header, by ``token.provider``."""
     provider, token = TOKEN_PROVIDER.read(options), TOKEN.read(options)
     if provider != _BEARER:
         shown = f"is {provider!r}, which stream_app does not have" if provider else "is missing"
@@ -99,7 +99,7 @@ def _is_header_value(text: str) -> bool:
 
 
 def _address(uri: str) -> str:
-    """The address with its scheme, without a slash at the end."""
+    """Return the address with its scheme, without a slash at the end."""
     address = uri.rstrip("/")
     if not address.startswith(("http://", "https://")):
         address = f"http://{address}"

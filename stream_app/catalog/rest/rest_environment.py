@@ -1,7 +1,7 @@
-"""Publishes a table's snapshots and schemas by the server of its REST catalog.
+"""Publishes a table's snapshots and schemas through the server of its REST catalog.
 
-The server writes the files of both. So readers find old versions where all tables have them, and
-only the newest snapshot is asked of the server.
+The server writes the files of both. So old versions are at their usual paths, and only the newest
+snapshot is requested from the server.
 
 Source: Paimon `catalog/CatalogSnapshotCommit.java`, `tag/SnapshotLoaderImpl.java`,
 `rest/RESTCatalog.java`.
@@ -34,7 +34,8 @@ class RestEnvironment:
 
     Attributes:
         table_id: distinguishes the table from a later one of the same name.
-        is_external: the server has the table's schema alone; a snapshot is published by its file.
+        is_external: whether the server has only the table's schema, and a snapshot's file publishes
+            it.
     """
 
     api: RestApi
@@ -55,7 +56,7 @@ class RestEnvironment:
         self._check_there(answer)
         if answer.value.get("snapshot") is None:
             return None
-        counted = answer.field("snapshot", dict)  # the snapshot, and what its files amount to
+        counted = answer.field("snapshot", dict)  # the snapshot, with the totals of its files
         return decode_snapshot(orjson.dumps(counted.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
@@ -104,7 +105,7 @@ class RestEnvironment:
         if answer.is_success:
             return newest
         if newest is not None and newest.schema_id >= schema.schema_id:
-            return None  # another writer has altered the table
+            return None  # another writer has just altered the table
         if answer.status == EXISTS or answer.is_missing("COLUMN"):
             raise UsageError(
                 f"the catalog refuses the change: {answer.value.get('message') or 'no reason'}",

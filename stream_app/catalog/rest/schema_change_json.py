@@ -25,7 +25,7 @@ from stream_app.planning.schema.schema_changes import (
 
 
 def change_object(change: SchemaChange) -> dict[str, object]:
-    """A change as the server parses it; a top-level column is a path of one name."""
+    """Return a change as the server parses it; a top-level column is a path of one name."""
     match change:
         case SetOption(key, value):
             return {"action": "setOption", "key": key, "value": value}

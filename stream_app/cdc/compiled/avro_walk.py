@@ -93,7 +93,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
     """Read one message.
 
     Args:
-        span: where its value begins and ends.
+        span: the beginning and the end of the message's value.
         cell: the numbers of its next image, and of its own cells.
 
     Returns:
@@ -140,7 +140,7 @@ def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     """Read a value into its cell, if it has one; returns the place behind it, or `DECLINED`.
 
     Args:
-        span: where the value begins, where the message ends, and the step's argument.
+        span: the beginning of the value, the end of the message, and the step's argument.
         cell: the column, or -1, and its number.
     """
     place, end, argument = span
@@ -199,7 +199,7 @@ def _length(place: int, end: int, size: int) -> tuple[int, int]:
     """The number of bytes that a value has, and where they begin or `DECLINED`.
 
     Args:
-        size: that of a fixed; -1: it is written in front of the bytes.
+        size: the size of a fixed type, or -1 if the bytes are preceded by their length.
     """
     length = size
     if size < 0:

@@ -102,12 +102,12 @@ class ImageTables(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What is left to parse.
+    """The part of a message that is still to be parsed.
 
     Attributes:
-        place: where an image, an object or a list begins.
-        last: where the message ends, or its tail begins.
-        steps: how many searches for names are left.
+        place: the beginning of an image, an object or a list.
+        last: the end of the message, or the beginning of its tail.
+        steps: the remaining number of searches for names.
     """
 
     place: int

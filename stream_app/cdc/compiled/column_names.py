@@ -95,7 +95,7 @@ def _column_end(
 
 @compiled
 def _named(place: int, last: int, tables: ImageTables, entry: int) -> int:
-    """The place behind the expected name and its colon; `DECLINED` if another name stands there."""
+    """Return the position after the expected name and its colon, or `DECLINED` for another name."""
     start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
     length = number_at(tables.lengths + 8 * entry)
     if end == start or place + length > last:

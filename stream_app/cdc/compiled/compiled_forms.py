@@ -16,9 +16,9 @@ class CompiledForms:
     """The compiled decoders.
 
     Attributes:
-        images: of images of rows as JSON.
-        avro: of messages of Avro.
-        documents: of messages with documents of MongoDB.
+        images: decodes row images as JSON.
+        avro: decodes Avro messages.
+        documents: decodes messages with MongoDB's documents.
     """
 
     images: ClassVar[type[ImageLayout]] = ImageLayout

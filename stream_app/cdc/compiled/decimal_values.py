@@ -51,7 +51,7 @@ def _decimal_end(place: int, scale: int, most: int) -> tuple[int, int]:
     """The place behind digits and a fraction, or `DECLINED`; and its fractional digits.
 
     Args:
-        most: how many digits there may be in the scale.
+        most: the maximum number of digits in the scale.
     """
     begin = place
     while ZERO <= byte_at(place) <= NINE and place - begin <= most:
@@ -106,7 +106,10 @@ def base64(place: int) -> tuple[int, int]:
 
 @compiled
 def wide_decimal(place: int, scale: int) -> tuple[int, int, int]:
-    """Parse a number of at most 38 digits, as `decimal` does; returns its halves and the place."""
+    """Parse a number of at most 38 digits, as `decimal` does.
+
+    Return its halves and the position.
+    """
     begin = place + (byte_at(place) == MINUS)
     end, fraction = _decimal_end(begin, scale, _WIDE_DIGITS_MAX)
     low, high = 0, 0
@@ -130,7 +133,7 @@ def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
 
 @compiled
 def wide_base64(place: int) -> tuple[int, int, int]:
-    """Parse base64 of 1 to 16 bytes, as `base64` does; returns the halves and the place."""
+    """Parse base64 of 1 to 16 bytes, as `base64` does. Return the halves and the position."""
     if byte_at(place) != QUOTE:
         return 0, 0, DECLINED
     place += 1

@@ -61,7 +61,7 @@ class DocumentLayout:
 
     @classmethod
     def for_columns(cls, forms: Mapping[str, Collection[str]], order: Sequence[str]) -> Self | None:
-        """The layout of a table; None: there is no name that machine code finds.
+        """Return the layout of a table, or None if machine code can find none of its names.
 
         Args:
             forms: by the names of the columns in which not every value has a meaning, those of
@@ -88,7 +88,7 @@ class DocumentLayout:
         layout.rewrite(pa.array([b"{}"], pa.binary()))
 
     def rewrite(self, messages: pa.Array) -> tuple[pa.Array, Bools] | None:
-        """The rewritten messages, binary [m], and which of n these are; None: there are too many.
+        """Return the rewritten messages, binary [m], and which of n they are, or None.
 
         Args:
             messages: binary [n] without nulls.

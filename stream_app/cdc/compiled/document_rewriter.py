@@ -112,7 +112,7 @@ def rewrite_messages(places: RewrittenPlaces, tables: ImageTables, memory: Memor
 def _message(  # noqa: C901, PLR0912 - a branch for each field
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> int:
-    """Rewrite one message; returns the place behind what is written, or `DECLINED`."""
+    """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
     place, last = span
     out, stamp = target
     has_before, images, op = False, 0, 0
@@ -302,7 +302,7 @@ def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
 
 @compiled
 def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
-    """Rewrite a document; returns the place behind what is written, or `DECLINED`."""
+    """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     place, end = span
     out, stamp = target
     expected, steps = 0, end - place + 8 * tables.name_count

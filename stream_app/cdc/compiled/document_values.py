@@ -111,7 +111,7 @@ def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
 
 @compiled
 def _whole_end(place: int) -> int:
-    """The place behind a whole number without useless digits that 64 bits hold, or `DECLINED`."""
+    """Return the position after a canonical integer of at most 64 bits, or `DECLINED`."""
     begin = place + 1 if byte_at(place) == MINUS else place
     end = digits_end(begin)
     is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > place)

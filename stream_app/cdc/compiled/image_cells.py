@@ -75,7 +75,7 @@ class ImageCells:
         )
 
     def bits(self, position: int, images: int) -> pa.Buffer | None:
-        """The mask of a column's valid cells; None: all are valid."""
+        """Return the mask of a column's valid cells, or None if all are valid."""
         valid = self.valid[position, :images] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
@@ -110,7 +110,7 @@ class ImageCells:
         return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
 
     def texts(self, position: int, images: int) -> pa.Array:
-        """A column of texts, strings that nothing has checked for UTF-8 here."""
+        """Return a column of texts whose UTF-8 is not checked."""
         valid, lengths = self.valid[position, :images] == VALUE, self.lengths[position, :images]
         bits = self.bits(position, images)
         if bits is not None:

@@ -35,11 +35,11 @@ class KnownColumns(Enum):
     """The columns that a condition reads, and how certain their values are."""
 
     NEWEST = auto()
-    """The after-image's values alone: every old row counts as passing."""
+    """Only the after-image's values are known, so every old row counts as passing."""
     IMAGES = auto()
-    """The values of both images, where a record has them."""
+    """The values of both images are known, where a record has both."""
     CERTAIN = auto()
-    """All changes of a row have the same values: a row that fails was never in the table."""
+    """All changes of a row have the same values, so a failing row was never in the table."""
 
 
 Kinds = npt.NDArray[np.int8]
@@ -97,7 +97,7 @@ class FilterStep:
     Attributes:
         condition: over the rows' columns.
         merges_by_key: whether the table's rows have a key; else only inserts are filtered.
-        known: what is known of the condition's columns.
+        known: which images' values of the condition's columns are certain.
     """
 
     condition: pc.Expression

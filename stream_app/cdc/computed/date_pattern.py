@@ -24,7 +24,7 @@ class PatternLetter:
     """The meaning of a pattern's letter.
 
     Attributes:
-        most: how often it may stand in a row.
+        most: how many times the letter may be repeated.
         unit: seconds between its changes, at least; `NANO`: it changes within a second.
     """
 
@@ -68,7 +68,7 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
     """Read a pattern.
 
     Raises:
-        ValueError: in words that continue after the pattern.
+        ValueError: the pattern is invalid; the text continues a line that begins with the pattern.
     """
     parts: list[PatternPart] = []
     position = 0

@@ -24,7 +24,7 @@ class Definition:
     """A computed column, as the user wrote it.
 
     Attributes:
-        function: in lower case: names of functions are not case-sensitive.
+        function: the function's name in lower case, because these names are not case-sensitive.
         arguments: parted at commas, without blanks around them; none of ``now()``.
     """
 

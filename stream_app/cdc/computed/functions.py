@@ -98,7 +98,7 @@ def function_of(definition: Definition) -> Function:
     """The function that a definition names.
 
     Raises:
-        DefinitionError: there is none of that name, or it takes a column and none is given.
+        DefinitionError: no function has that name, or it needs a column and none is given.
     """
     function = FUNCTIONS.get(definition.function)
     if function is None:

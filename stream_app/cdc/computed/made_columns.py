@@ -58,7 +58,7 @@ class MadeColumns:
     """The made columns of a table, with their definitions.
 
     Attributes:
-        computed: in an order in which each can be computed.
+        computed: the definitions, in an order in which each can be computed.
         metadata: name of the column → name of the metadata.
         of_writer: the columns that the table's writer fills, with their types.
     """
@@ -101,7 +101,7 @@ class MadeColumns:
         return all(function_of(definition).is_stable for definition in self.computed)
 
     def reference(self, definition: Definition) -> str | None:
-        """The column that a definition's function takes; None: it takes none."""
+        """Return the column that a definition's function reads, or None if it reads none."""
         return definition.arguments[0] if function_of(definition).takes_column else None
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class MadeColumns:
         return self.is_stable(name) and set(primary_keys).issuperset(self.origins_of([name]))
 
     def columns(self, given: RowType, arrow_type_of: ArrowTypeOf) -> RowType:
-        """All columns of the table: those given, and behind them the made ones that are not.
+        """Return the given columns of the table, followed by the made columns that are missing.
 
         Raises:
             DefinitionError: a function does not take its column, or the column's type is not what
@@ -188,7 +188,7 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
     """Parse the configuration's definitions into the made columns.
 
     Raises:
-        MetadataError: there is no such metadata.
+        MetadataError: the metadata's name is unknown.
         DefinitionError: the first thing that is wrong with a text; columns' types are not judged.
     """
     definitions = [_definition(text) for text in computed]
@@ -250,7 +250,7 @@ def _check_metadata(key: str) -> None:
 
 
 def _holds(declared: DataType, result: DataType) -> bool:
-    """Whether a column of one type holds every value of the other type."""
+    """Return whether a column of one type can store every value of the other type."""
     if {declared.root, result.root} <= STRING_ROOTS:
         return True
     if {declared.root, result.root} <= INTEGER_ROOTS:

@@ -45,7 +45,7 @@ class Instants:
     """n instants.
 
     Attributes:
-        seconds: int64 [n], since 1970 in UTC; 0 where there is none.
+        seconds: int64 [n], seconds since 1970 in UTC; 0 for null.
         nanos: int64 [n], of the second.
         valid: bool [n].
         failed: bool [n]; where a value is not an instant.
@@ -91,8 +91,8 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
     """The instants of a column of dates, timestamps, whole numbers or texts.
 
     Args:
-        precision: fractional digits of a second that numbers count, also numbers in texts; None:
-            texts are dates or timestamps.
+        precision: the number of fractional digits of a second in numbers, also as texts, or None
+            for dates and timestamps.
     """
     kind, valid = values.type, valid_of(values)
     if pa.types.is_string(kind):

@@ -34,7 +34,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import DecodeSettings, decode_columns
+from stream_app.cdc.debezium.decode_in_columns import decode_columns
 from stream_app.cdc.debezium.decode_one_by_one import decode_records
 from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
@@ -51,10 +51,11 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
-from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
+from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
@@ -85,7 +86,7 @@ class DebeziumJson:
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
         policy = self._options.column_policy(setup.columns)
         self._settings = DecodeSettings(
-            rows=RowRules(
+            row_rules=RowRules(
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
@@ -112,19 +113,19 @@ class DebeziumJson:
         """
         outcome = self._outcome(messages)
         self._decode_values(*present_values(messages), outcome)
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(outcome))
 
     def _decode_values(self, values: pa.Array, index: Int32s, outcome: BatchOutcome) -> None:
         """Decode the values at these positions, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
-        decoder = ShapeDecoder(self, images_of, self._settings.policy)
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
                 outcome.schemas[group.fingerprint] = int(index[payloads.index[0]])
-            decoder.decode(payloads.payloads, index[payloads.index], group, outcome)
+            decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
+            decoder.decode(payloads.payloads, index[payloads.index])
 
     def _outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
         return BatchOutcome(
@@ -141,7 +142,7 @@ class DebeziumJson:
         return self._keys.reads_keys
 
     def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
-        """The changes whose row nothing proves, each with the reason."""
+        """Return position → reason, for the changes whose row nothing proves."""
         if not outcome.asked:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
@@ -169,33 +170,27 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def quick_part(
-        self, values: pa.Array, _index: Int32s, group: Group, _outcome: BatchOutcome
-    ) -> DecodedPart | None:
+    def quick_part(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2 by the images alone; see `decoder.ValueReads`."""
         assert isinstance(group, FramedGroup)
-        return decode_by_images(values, group, self._settings)
+        return decode_by_images(placed.values, group, self._settings)
 
-    def in_columns(
-        self, values: pa.Array, _index: Int32s, group: Group, _outcome: BatchOutcome
-    ) -> DecodedRecords | None:
+    def in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
-        return decode_columns(values, group.shape, self._settings)
+        return decode_columns(placed.values, group.shape, self._settings)
 
-    def one_by_one(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> None:
+    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
-        result = decode_records(values, group.readings, self._settings)
-        outcome.take_result(result, index)
+        result = decode_records(placed.values, group.readings, self._settings)
+        outcome.take_result(result, placed.index)
         for position, wrapped in result.wrapped:
             readings = self._read_by(connect_fields(wrapped.schema))
             payload = pa.array([wrapped.payload], pa.binary())
             inner = decode_records(payload, readings, self._settings)
             if inner.wrapped:
                 inner.reasons[0] = "is an envelope within an envelope"
-            outcome.take_result(inner, index[position : position + 1])
+            outcome.take_result(inner, placed.index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

@@ -20,45 +20,46 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
-from stream_app.cdc.debezium.decode_in_columns import (
+from stream_app.cdc.debezium.decode_in_columns import decode_framed
+from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
+from stream_app.cdc.debezium.one_record import images_of
+from stream_app.cdc.debezium.parsed_images import (
     DecodeSettings,
     ParsedImages,
-    decode_framed,
     decode_images,
     flat_fields,
     flat_images,
+    framed_images,
 )
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames, texts_of
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS, images_of
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
 from stream_app.cdc.json_records.outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.rows.images import StackedImages
-from stream_app.cdc.rows.row_assembly import lacks_image
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
+_BEFORE_FACTOR = 3
+"""Keeps the marks of images before a change apart from those of images after it."""
+
 
 @dataclass(slots=True)
 class FramedGroup(Group):
-    """Messages of one schema, with the frames that were seen last.
+    """Messages of one schema, with their most recent frames.
 
     Attributes:
-        compiled: None: machine code does not run here.
+        compiled: the machine-code decoder, or None if machine code does not run.
     """
 
     fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
     compiled: LayoutChoice | None = None
 
-    def shape_at(self, values: pa.Array, rows: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """The shape; learnt from the first of the values in these rows, if there is none."""
-        return self.shape_for(values.take(pa.array(rows[:SAMPLE_ROWS])), policy, images_of)
+    def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
+        """Return the shape, and learn a missing one from the first value at these positions."""
+        return self.shape_for(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
 
 
 class LaidOutShape(NamedTuple):
@@ -72,18 +73,18 @@ class MarkedRecords(NamedTuple):
     """Parsed records, with marks of how their columns differ from the table's.
 
     Attributes:
-        rows: int64 [m]; the positions of the records among the values.
-        marks: int64 [m]; see `image_columns.ParsedHeads.drift`.
+        positions: int64 [m]; the positions of the records among the values.
+        marks: int64 [m]; see `image_columns.ParsedHeads.marks`.
     """
 
-    rows: Int64s
+    positions: Int64s
     marks: Int64s
 
 
 def decode_by_images(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that have a known frame; None: they are too few, or of another shape."""
+    """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
     if group.compiled is not None:
         part = _by_machine_code(values, group, group.compiled, settings)
@@ -96,32 +97,35 @@ def _in_columns(
     framed = group.frames.framed(values)
     if framed is None:
         return None
-    shape = group.shape_at(values, framed.rows, settings.policy)
+    shape = group.shape_at(values, framed.positions, settings.policy)
     misread = deep_ones(framed.images, NESTING_MAX - 1)
     misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
     if misread.any():
         framed = framed.without(misread)
-    rows = framed.rows
-    if len(rows) == 0:
+    positions = framed.positions
+    if len(positions) == 0:
         return None
-    part = values if len(rows) == len(values) else values.take(pa.array(rows))
+    part = values if len(positions) == len(values) else values.take(pa.array(positions))
     decoded = decode_framed(part, framed, shape, settings)
-    return None if decoded is None else DecodedPart(rows, decoded)
+    return None if decoded is None else DecodedPart(positions, decoded)
 
 
 def _by_machine_code(
     values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
 ) -> DecodedPart | None:
-    """Decode the values that machine code takes; what stands before a known tail may be odd."""
+    """Decode the values that machine code accepts.
+
+    The text before a known tail may be malformed.
+    """
     tails = None
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
-    rows = np.arange(len(values)) if tails is None else tails.rows
-    shape = group.shape_at(values, rows, settings.policy)
+    positions = np.arange(len(values)) if tails is None else tails.positions
+    shape = group.shape_at(values, positions, settings.policy)
     if tails is None and not shape.is_flat:
         return None
     layout = choice.layout_of(
-        shape, partial(_layout_of, values, rows[:SAMPLE_ROWS], shape, settings, choice.parser)
+        shape, partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.parser)
     )
     if layout is None:
         return None
@@ -132,12 +136,12 @@ def _by_machine_code(
 
 def _layout_of(
     values: pa.Array,
-    rows: Int64s,
+    positions: Int64s,
     shape: RecordShape,
     settings: DecodeSettings,
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
-    """The layout for images with their columns in the order of these rows."""
+    """Return the layout for images whose columns have the order of those at these positions."""
     readings, kinds = list(shape.readings), list(shape.kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
@@ -149,7 +153,7 @@ def _layout_of(
     shortest = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
-        for images in _images_in(values.take(pa.array(rows)).to_pylist())
+        for images in _images_in(values.take(pa.array(positions)).to_pylist())
         for image in (*images.befores, *images.afters)
         for name in image
     )
@@ -171,7 +175,7 @@ def _decoded(
     choice: LayoutChoice,
 ) -> DecodedPart | None:
     shape, layout = laid_out
-    starts = offsets_of(values)[tails.rows].astype(np.int64)
+    starts = offsets_of(values)[tails.positions].astype(np.int64)
     heads = layout.parse(bytes_of(values), starts, tails.lasts)
     if not choice.took_most(None if heads is None else heads.parsed):
         return None
@@ -179,23 +183,12 @@ def _decoded(
     if not len(heads.columns[0]):
         return None
     kept = slice(None) if heads.parsed.all() else heads.parsed
-    rows, ops, codes = tails.rows[kept], tails.ops[kept], tails.codes[kept]
-    before_at, after_at = heads.before_at[kept], heads.after_at[kept]
-    images = StackedImages(
-        ops=ops,
-        before_at=before_at,
-        after_at=after_at,
-        kinds=shape.kinds,
-        columns=heads.columns,
-        suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
-        tables=[texts_of(tails.frames, codes, name) for name in TABLE_FIELDS]
-        if settings.reads_tables
-        else (),
-    )
-    whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in tails.frames])
-    parsed = ParsedImages(images, whole[codes])
+    positions, ops, codes = tails.positions[kept], tails.ops[kept], tails.codes[kept]
+    places = heads.before_at[kept], heads.after_at[kept]
+    parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
     return DecodedPart(
-        rows, _records(values, MarkedRecords(rows, heads.drift[kept]), parsed, shape, settings)
+        positions,
+        _records(values, MarkedRecords(positions, heads.marks[kept]), parsed, shape, settings),
     )
 
 
@@ -211,14 +204,17 @@ def _decoded_rows(
     if not choice.took_most(None if parsed is None else parsed.parsed):
         return None
     assert parsed is not None
-    rows = np.flatnonzero(parsed.parsed)
-    part = values if len(rows) == len(values) else values.take(pa.array(rows))
+    positions = np.flatnonzero(parsed.parsed)
+    part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
     extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
-    images = flat_images(part, parsed.columns[:count], extra, shape, settings)
+    flat = flat_images(part, parsed.columns[:count], extra, shape, settings)
+    marks = parsed.marks[positions]
     # A delete's image is that before the change, which may lack columns.
-    marks = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
-    return DecodedPart(rows, _records(values, MarkedRecords(rows, marks), images, shape, settings))
+    marks = np.where(flat.images.has_before, marks * _BEFORE_FACTOR, marks)
+    return DecodedPart(
+        positions, _records(values, MarkedRecords(positions, marks), flat, shape, settings)
+    )
 
 
 def _records(
@@ -233,19 +229,22 @@ def _records(
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
         marks = np.where(decoded.suspects, 0, marked.marks)
-        drift = _drift_of(values, MarkedRecords(marked.rows, marks), settings.policy)
+        drift = _drift_of(values, MarkedRecords(marked.positions, marks), settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
 def _drift_of(
     values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
-    """The unknown and missing columns; one record stands for all with the same sum of marks."""
-    rows, marks = marked
+    """Return the unknown and missing columns.
+
+    One record represents all with the same sum of marks.
+    """
+    positions, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[odd], return_index=True, return_counts=True)
     for first, count in zip(odd[firsts].tolist(), counts.tolist(), strict=True):
-        for images in _images_in([values[int(rows[first])].as_py()]):
+        for images in _images_in([values[int(positions[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

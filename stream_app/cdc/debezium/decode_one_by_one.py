@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.debezium.decode_in_columns import DecodeSettings
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
+from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.placeholders import Placeholder
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.outcome import RecordsResult
@@ -23,7 +23,7 @@ from stream_app.cdc.rows.record_images import Cell
 
 @dataclass(slots=True)
 class DebeziumResult(RecordsResult):
-    """The results of records; `wrapped` are unread ones in a schema envelope."""
+    """The results of records; `wrapped` are unread records in a schema envelope."""
 
     wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
@@ -50,12 +50,12 @@ def decode_records(
         return Change((record,), record.table, record.drift)
 
     changes = result.read(values, read, settings.policy)
-    result.add_rows(changes, readings, settings.rows, reads_tables=settings.reads_tables)
+    result.add_rows(changes, readings, settings.row_rules, reads_tables=settings.reads_tables)
     return result
 
 
 def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
-    """The question of one record to its Kafka key."""
+    """Return what one record's Kafka key must prove."""
     if not record.has_op and rules.primary_key:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
@@ -91,7 +91,7 @@ def _restore_unchanged(
             left_out.add(reading.name)
             del after[reading.name]
             continue
-        old = None if settings.rows.before_has_key_only else (before or {}).get(reading.name)
+        old = None if settings.row_rules.before_has_key_only else (before or {}).get(reading.name)
         if old is None or old[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 f"column {reading.name!r} is unchanged and its value was not sent "

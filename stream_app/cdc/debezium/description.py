@@ -130,7 +130,7 @@ def _object(payload: bytes) -> dict[str, Any] | None:
 def _of_schema(
     version: _VersionMessages, options: MappingOptions, *, keeps_nulls: bool
 ) -> SourceTable | None:
-    """Step 1: the columns by the schema envelope."""
+    """Step 1: return the columns that the schema envelope describes."""
     if not has_columns(version.schema):
         return None
     connector = _connector(version.payloads)
@@ -150,7 +150,7 @@ def _of_schema(
 
 
 def _null_columns(payloads: Iterable[dict[str, Any]]) -> set[str]:
-    """Columns of which an image has a null: the converter keeps it."""
+    """Return the columns that are null in an image, which shows that the converter keeps nulls."""
     images = (payload.get("after") if is_envelope(payload) else payload for payload in payloads)
     return {
         name
@@ -162,7 +162,7 @@ def _null_columns(payloads: Iterable[dict[str, Any]]) -> set[str]:
 
 
 def _connector(payloads: Iterable[dict[str, Any]]) -> str:
-    """The connector's name; empty: unknown."""
+    """Return the connector's name; empty if unknown."""
     for payload in payloads:
         source = payload.get("source")
         name = source.get("connector") if isinstance(source, dict) else None
@@ -181,7 +181,7 @@ def _row_names(payload: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_no_row(payload: dict[str, Any]) -> bool:
-    """Whether it is a heartbeat, a transaction marker or a schema change."""
+    """Return whether the message is a heartbeat, a transaction marker or a schema change."""
     return payload.keys() <= HEARTBEAT_FIELDS or not payload.keys().isdisjoint(
         {"data_collections", "databaseName"}
     )

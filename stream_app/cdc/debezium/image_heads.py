@@ -34,7 +34,7 @@ class ImageHeads:
 
 
 def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, Bools]:
-    """Search n values for their images; also the mask of the values that have such a head.
+    """Search n values for their images. Return also the mask of the values with such a head.
 
     The same four values, whose tails begin at `lasts`, counted from the start of each::
 
@@ -71,7 +71,7 @@ def _stands_at(word: ByteWords, places: Int64s, text: bytes) -> Bools:
 
 
 def _where(may: Bools, word: ByteWords, places: Int64s, text: bytes) -> Bools:
-    """The mask of candidates at whose place the text stands."""
+    """Return the mask of candidates at whose position the text occurs."""
     rows = np.flatnonzero(may)
     stands: Bools = np.zeros(len(may), np.bool_)
     stands[rows] = _stands_at(word, places[rows], text)

@@ -10,7 +10,7 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-`decode_in_columns` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck`,
+`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck`,
 which reads the keys, once a batch.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
@@ -78,7 +78,7 @@ class KeyRules:
     source_key: frozenset[str] | None = None
 
     def wanted(self, question: KeyQuestion) -> frozenset[str]:
-        """The columns that a key must hold to answer."""
+        """The columns that a key must have to answer."""
         deletes = question is KeyQuestion.DELETE
         return self.primary_key | self.sequence_fields if deletes else self.primary_key
 
@@ -89,10 +89,10 @@ class KeyRules:
 
 
 def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
-    """The question of each record to its key.
+    """Return what each record's key must prove.
 
     Args:
-        is_whole: where the connector is one of `WHOLE_IMAGES`.
+        is_whole: whether the connector is one of `WHOLE_IMAGES`.
     """
     asked: Questions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
@@ -112,7 +112,7 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
 
 
 def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
-    """Whether a key with these fields proves the row."""
+    """Return whether a key with these fields proves the row."""
     if question is KeyQuestion.NONE:
         return True
     if rules.source_key is not None:
@@ -129,7 +129,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
 
 
 def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
-    """The reason of a bad record whose row is not certain."""
+    """Return the reason of a bad record whose row is uncertain."""
     what = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
         KeyQuestion.DELETE: "is a delete",
@@ -145,13 +145,13 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
         key = "the message has no key"
     else:
         missing = sorted(rules.wanted(question) - known)
-        of = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
-        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {of}"
+        role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
+        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {role}"
     return f"{what}, and which row it changes is not certain: {key}, and {image}"
 
 
 def remedies(rules: KeyRules, fields: Fields) -> str:
-    """The options and settings that make such records certain."""
+    """Return the options and settings that make such records certain."""
     known = rules.source_key if rules.source_key is not None else fields
     full = (
         "set REPLICA IDENTITY FULL on the source table and "
@@ -181,20 +181,20 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are read: not when an option names the source's key."""
+        """Whether keys are read; they are not if an option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
     ) -> dict[int, str]:
-        """Positions of the messages whose keys do not answer, and why.
+        """Return position → reason, for the messages whose keys do not identify their row.
 
         Args:
-            messages: a batch; without a column `key` no message has one.
-            index: positions of the messages that ask, and what each of them asks.
+            messages: a batch; without a column `key` no message has a key.
+            index: the positions of the messages to check.
 
         Raises:
-            WrongSourceError: there is one, and it is not to be quarantined.
+            WrongSourceError: a record is uncertain, and must not be quarantined.
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(

@@ -84,7 +84,7 @@ class _Shape:
 
 @dataclass(slots=True)
 class MessageKeys:
-    """Reads keys, and remembers the shapes that it has seen."""
+    """Reads keys, and caches the shapes that it has seen."""
 
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 

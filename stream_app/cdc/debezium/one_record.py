@@ -134,9 +134,7 @@ def _texts(source: Any, *names: str) -> list[str]:
 
 
 def is_envelope(document: dict[str, Any]) -> bool:
-    """Whether it is an envelope rather than a row, because a table may have columns named op and
-    source.
-    """
+    """Return whether it is an envelope, not a row of a table with columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 
@@ -181,7 +179,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
-    """Whether it is a heartbeat, transaction marker, schema change or logical message."""
+    """Return whether it is a heartbeat, transaction marker, schema change or logical message."""
     fields = document.keys()
     return (
         {"ts_ms"} <= fields <= HEARTBEAT_FIELDS

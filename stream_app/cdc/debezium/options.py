@@ -150,12 +150,12 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def sends_bytes(self) -> bool:
-        """Whether the connector sends bytes as they are; otherwise as text of some encoding."""
+        """Whether the connector sends bytes as they are, rather than as encoded text."""
         return bool(self.values[BINARY_MODE] == "bytes")
 
     @property
     def writes_times(self) -> bool:
-        """Whether a STRING column gets times of day as text; otherwise as their counts."""
+        """Whether a STRING column gets times of day as text, rather than as counts."""
         return bool(self.values.get(INEXACT) == InexactTimes.STRING.value)
 
     @property
@@ -185,7 +185,7 @@ def parse_options(
     """Check the options of a table's format.
 
     Args:
-        name, declared: of the format.
+        name, declared: the name of the format, and its declared options.
 
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
@@ -206,7 +206,7 @@ def parse_options(
 def key_rules(
     options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
-    """The rules of a table. If old rows stay in any case, no message has to prove its row."""
+    """Return the rules of a table. If old rows always stay, no message has to prove its row."""
     return KeyRules(
         identity=options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),

@@ -250,7 +250,7 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
 
 
 def without_envelopes(values: pa.Array) -> pa.Array:
-    """Unwrap messages in envelopes that `split_envelopes` missed, because they have other blanks.
+    """Unwrap envelopes that `split_envelopes` missed because of other blanks.
 
     Such an envelope becomes its payload.
     """

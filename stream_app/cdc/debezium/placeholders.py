@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Called by `decode_in_columns` and `decode_one_by_one`. The placeholder is never written.
+Called by `parsed_images` and `decode_one_by_one`. The placeholder is never written.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.
@@ -60,7 +60,7 @@ class Placeholder:
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
-        """Mark the placeholders in a string or binary column; returns None if there are none.
+        """Mark the placeholders in a string or binary column; None if there are none.
 
         It only compares lengths unless a value may be a placeholder.
         """

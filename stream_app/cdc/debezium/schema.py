@@ -125,9 +125,7 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
 
 
 def has_columns(schema: Any) -> bool:
-    """Whether the schema is that of a row, and not of a heartbeat, transaction or logical
-    message.
-    """
+    """Return whether the schema describes a row, rather than a heartbeat or a transaction."""
     names = {field.get("field") for field in fields_of(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}

@@ -85,9 +85,7 @@ class DebeziumSurvey:
         )
 
     def _doubtful(self, seen: SeenRecord) -> Notice | None:
-        """A notice if the row of a delete would not be certain, although the survey saw no
-        delete.
-        """
+        """Return a notice if a delete's row would be uncertain."""
         deleted = replace(seen.record, op="d", before={}, after=None, has_op=True)
         question = question_of(self.rules, deleted)
         if answers(self.rules, question, seen.fields):

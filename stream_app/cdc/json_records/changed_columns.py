@@ -38,7 +38,7 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
 
     Args:
         values: JSON as binary [n] without nulls.
-        marker: at least four bytes; the result includes rows without the marker.
+        marker: the marker, at least four bytes; the result includes rows without it.
     """
     data, starts = own_bytes(values)
     markers = places_of(data, marker)
@@ -69,7 +69,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
 
     Args:
         values: JSON as binary [n] without nulls.
-        marker: at least four bytes.
+        marker: the marker, at least four bytes.
     """
     data, offsets = own_bytes(values)
     starts = places_of(data, marker)

@@ -26,7 +26,7 @@ Formats that implement `ValueReads` refer to the steps by these numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -56,152 +56,152 @@ class Group:
     shape: RecordShape | None = None
 
     def shape_for(self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf) -> RecordShape:
-        """The shape of the group; if it has none yet, the first values define it."""
+        """Return the shape of the group, which the first values determine."""
         if self.shape is None:
             sample = values.slice(0, SAMPLE_ROWS).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)
         return self.shape
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedValues:
+    """Values of a batch, with the places of their messages.
+
+    Attributes:
+        values: binary [n] without nulls.
+        index: int32 [n]; for each value the position of its message.
+        messages: the batch.
+    """
+
+    values: pa.Array
+    index: Int32s
+    messages: pa.RecordBatch
+
+    def at(self, rows: Int64s) -> PlacedValues:
+        """The values at these positions, ascending: int64 [m]."""
+        if len(rows) == len(self.index):
+            return self
+        return replace(self, values=self.values.take(pa.array(rows)), index=self.index[rows])
+
+    def slices(self) -> Iterator[PlacedValues]:
+        """Parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value is
+        larger.
+        """
+        offsets = offsets_of(self.values)
+        start = 0
+        while start < len(self.values):
+            limit = int(offsets[start]) + _SLICE_BYTES_MAX
+            fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
+            stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
+            values = self.values.slice(start, stop - start)
+            yield replace(self, values=values, index=self.index[start:stop])
+            start = stop
+
+
 class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def quick_part(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
-    ) -> DecodedPart | None:
-        """Decode the values that need no parse of whole messages; returns None if they are too few.
+    def quick_part(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
+        """Decode the values that need no parse of whole messages; None if they are too few."""
+        ...
+
+    def in_columns(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+        """Decode values of the group's shape; None if they do not parse as this shape.
 
         Args:
-            values: binary [n] without nulls: a slice.
-            index: for each value the position of its message.
-            outcome: the outcome of the batch; only looked at.
+            placed: each value is `json_lines.looks_like_object`.
         """
         ...
 
-    def in_columns(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
-    ) -> DecodedRecords | None:
-        """Decode values of the group's shape; returns None if they do not parse as this shape.
-
-        Args:
-            values: binary without nulls, each `json_lines.looks_like_object`.
-            index: for each value the position of its message.
-            outcome: the outcome of the batch; only looked at.
-        """
-        ...
-
-    def one_by_one(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> None:
-        """Read values one by one, into the outcome of the batch.
-
-        Args:
-            index: for each value the position of its message.
-        """
+    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /) -> None:
+        """Read values one by one, into the outcome of the batch."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeDecoder:
-    """Decodes values of one format and table."""
+    """Decodes values of one group into the outcome of their batch."""
 
     reads: ValueReads
     images_of: ImagesOf
     policy: ColumnPolicy
+    group: Group
+    outcome: BatchOutcome
 
-    def decode(self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome) -> None:
-        """Decode values of one group into the outcome of their batch.
+    def decode(self, values: pa.Array, index: Int32s) -> None:
+        """Decode values of the group.
 
         Args:
             values: binary [n] without nulls.
             index: int32 [n]; for each value the position of its message.
         """
-        for rows in _slices(values):  # step 1
-            part = values.slice(rows.start, rows.stop - rows.start)
-            self._decode_slice(part, index[rows], group, outcome)
+        for part in PlacedValues(values, index, self.outcome.messages).slices():  # step 1
+            self._decode_slice(part)
 
-    def _decode_slice(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> None:
-        odd: Bools = np.zeros(len(values), np.bool_)
-        left: Bools = np.ones(len(values), np.bool_)
+    def _decode_slice(self, placed: PlacedValues) -> None:
+        odd: Bools = np.zeros(len(placed.index), np.bool_)
+        left: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
-            quick = self.reads.quick_part(values, index, group, outcome)  # step 2
+            quick = self.reads.quick_part(placed, self.group)  # step 2
         if quick is not None:
-            outcome.add_columnar(quick.records, index[quick.rows])
-            odd[quick.rows[quick.records.from_images.suspects]] = True
-            left[quick.rows] = False
+            self.outcome.add_columnar(quick.records, placed.index[quick.positions])
+            odd[quick.positions[quick.records.from_images.suspects]] = True
+            left[quick.positions] = False
         if left.any():
-            part = values if left.all() else values.filter(pa.array(left))
-            odd[left] = self._decode_whole(part, index[left], group, outcome)
+            odd[left] = self._decode_whole(placed.at(np.flatnonzero(left)))
         if odd.any():
-            self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
+            self.reads.one_by_one(placed.at(np.flatnonzero(odd)), self.group, self.outcome)
 
-    def _decode_whole(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> Bools:
-        """Step 2 with a parse of whole messages; returns the mask of values left for step 3."""
+    def _decode_whole(self, placed: PlacedValues) -> Bools:
+        """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
+        values, group, policy = placed.values, self.group, self.policy
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
-        policy = self.policy
         if group.shape is None or policy.examines_records:
             sample = np.flatnonzero(alike)[: None if policy.examines_records else SAMPLE_ROWS]
-            texts = values.take(pa.array(sample)).to_pylist()
-            group.shape, fits = shape_of(texts, group.readings, policy, self.images_of)
+            fits = self._learn_shape(placed.at(sample))
             if policy.examines_records:
                 alike[sample] = fits
         if not alike.any():
             return ~alike
-        return self._decode_alike(values, alike, index, group, outcome)
+        return self._decode_alike(placed, alike)
 
-    def _decode_alike(
-        self, values: pa.Array, alike: Bools, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> Bools:
-        """Decode the values of the same shape; returns the mask of values left for step 3."""
+    def _learn_shape(self, placed: PlacedValues) -> Bools:
+        """Learn the commonest shape of these values, and return the mask of values with it."""
+        texts = placed.values.to_pylist()
+        self.group.shape, fits = shape_of(texts, self.group.readings, self.policy, self.images_of)
+        return fits
+
+    def _decode_alike(self, placed: PlacedValues, alike: Bools) -> Bools:
+        """Decode the values of the same shape. Return the mask of values left for step 3."""
         odd = ~alike
 
-        def decode(part: pa.Array, rows: Int64s) -> bool:
+        def decode(rows: Int64s) -> bool:
             if not len(rows):
                 return True
-            decoded = self.reads.in_columns(part, index[rows], group, outcome)
+            part = placed.at(rows)
+            decoded = self.reads.in_columns(part, self.group)
             if decoded is None:
                 return False
             odd[rows[decoded.from_images.suspects]] = True
-            outcome.add_columnar(decoded, index[rows])
+            self.outcome.add_columnar(decoded, part.index)
             return True
 
         rows = np.flatnonzero(alike)
-        part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        if decode(part, rows):
+        if decode(rows):
             return odd
-        # Learn the commonest shape again, and keep it for later batches.
-        texts = part.to_pylist()
-        group.shape, fits = shape_of(texts, group.readings, self.policy, self.images_of)
+        fits = self._learn_shape(placed.at(rows))  # later batches begin with it
         odd[rows[~fits]] = True
-        parts = [(part.filter(pa.array(fits)), rows[fits])]
+        parts = [rows[fits]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
-            part, rows = parts.pop()
-            if decode(part, rows):
+            rows = parts.pop()
+            if decode(rows):
                 continue
             if len(rows) <= _HALVE_ROWS_MIN:
                 odd[rows] = True
             else:
                 half = len(rows) // 2
-                parts += [(part.slice(half), rows[half:]), (part.slice(0, half), rows[:half])]
+                parts += [rows[half:], rows[:half]]
         return odd
-
-
-def _slices(values: pa.Array) -> Iterator[slice]:
-    """Ranges of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value is
-    larger.
-    """
-    offsets = offsets_of(values)
-    start = 0
-    while start < len(values):
-        limit = int(offsets[start]) + _SLICE_BYTES_MAX
-        fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
-        stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(values))
-        yield slice(start, stop)
-        start = stop

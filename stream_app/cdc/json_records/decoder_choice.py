@@ -1,25 +1,17 @@
 """Chooses between the compiled decoder and the array decoder, for formats that have both.
 
-Only this module knows whether the extra `compiled` is installed. Both decoders produce the same
-rows, and tests run with both. Run as a program, it compiles the code in advance, and prints which
-decoder runs:
-
-    python -m stream_app.cdc.json_records.decoder_choice
+The extra `compiled` has the compiled decoder. Both decoders produce the same rows, and tests run
+with both.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from stream_app.errors import UsageError
+from stream_app.machine_code.loaded_code import loaded_code
 from stream_app.model.options.option import TEXT, Option
-from stream_app.variants.json_column import variants_of
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.compiled_forms import CompiledForms
@@ -48,13 +40,13 @@ def compiled_forms(wanted: str) -> type[CompiledForms] | None:
     """
     if wanted == ARRAYS:
         return None
-    forms, problem = _imported()
-    if forms is None and wanted == COMPILED:
+    module, problem = loaded_code(_MODULE)
+    if module is None and wanted == COMPILED:
         raise UsageError(
             f"{DECODER} = {COMPILED}: {problem}",
             fix="install it with pip install 'stream_app[compiled]', or take decoder = auto",
         )
-    return forms
+    return None if module is None else module.CompiledForms
 
 
 def decoder_in_use(wanted: str) -> str:
@@ -64,8 +56,8 @@ def decoder_in_use(wanted: str) -> str:
         UsageError: as `compiled_forms` does.
     """
     if compiled_forms(wanted) is not None:
-        return f"machine code ({_imported()[1]})"
-    return "arrays" if wanted == ARRAYS else f"arrays ({_imported()[1]})"
+        return f"machine code (Numba {version('numba')})"
+    return "arrays" if wanted == ARRAYS else f"arrays ({loaded_code(_MODULE)[1]})"
 
 
 def compile_ahead() -> None:
@@ -73,20 +65,3 @@ def compile_ahead() -> None:
     forms = compiled_forms(AUTO)
     if forms is not None:
         forms.compile()
-
-
-@functools.cache
-def _imported() -> tuple[type[CompiledForms] | None, str]:
-    """The decoders and Numba's version, or the reason why they are missing."""
-    try:
-        module = importlib.import_module(_MODULE)
-    except ImportError as error:
-        missing = f"the package {error.name} is missing" if error.name else str(error)
-        return None, missing
-    return module.CompiledForms, f"Numba {version('numba')}"
-
-
-if __name__ == "__main__":
-    compile_ahead()
-    variants_of(pa.array(["{}"]))
-    sys.stdout.write(f"messages are decoded by {decoder_in_use(AUTO)}\n")

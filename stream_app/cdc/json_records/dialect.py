@@ -30,7 +30,7 @@ class DocumentImages:
     """The images of a message's rows, by field.
 
     Attributes:
-        befores, afters: in the order of the message.
+        befores, afters: the images, in the order of the message.
         names: the number of field names in the message and its images.
         is_flat: whether the message itself is the image.
         ignored: prefix of the fields that are not columns; None if all fields are columns.
@@ -59,7 +59,7 @@ ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessages:
-    """Messages that a parser has taken.
+    """Messages that a parser has accepted.
 
     Attributes:
         values: binary [n] without nulls.
@@ -108,7 +108,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The whole table was emptied."""
+    """The source has deleted all rows of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Dialect(Protocol):
 
     @property
     def sends_keys_alone(self) -> bool:
-        """Whether before-images have only the key."""
+        """Whether before-images contain only the key."""
         return False
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
@@ -187,10 +187,10 @@ class Dialect(Protocol):
         """Read one message.
 
         Args:
-            document: as `json_documents.load_document` gives it.
+            document: the document, as `json_documents.load_document` returns it.
 
         Raises:
-            UnreadableRecordError: it is not a message of this format.
+            UnreadableRecordError: the document is no message of this format.
         """
         ...
 
@@ -201,7 +201,7 @@ def read_message(
     """Read one message with a value.
 
     Raises:
-        UnreadableRecordError: it is not JSON, or not a message of this format.
+        UnreadableRecordError: the bytes are not JSON, or no message of this format.
     """
     document = load_document(value)
     if document is None:

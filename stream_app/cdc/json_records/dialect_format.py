@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int32s, Int64s
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
@@ -26,7 +26,7 @@ from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.compiled_messages import parse_messages
-from stream_app.cdc.json_records.decoder import Group, ShapeDecoder, ValueReads
+from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueReads
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_forms
 from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
@@ -134,38 +134,32 @@ class ChangeFormat(ValueReads):
             outcome.learn_schemas(
                 {sha256(schema).hexdigest(): int(present[row]) for schema, row in schemas}
             )
-        decoder = ShapeDecoder(self, self._dialect.images_of, self._policy)
-        decoder.decode(values, present, self._group, outcome)
+        decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
+        decoder.decode(values, present)
         return outcome.decoded(self._rules.schema, {})
 
-    def quick_part(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> DecodedPart | None:
+    def quick_part(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""
         if self._compiled is None:
             return None
-        shape = group.shape_for(values, self._policy, self._dialect.images_of)
+        shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.kinds)
-        taken = parse_messages(values, shape, fields, self._compiled)
+        taken = parse_messages(placed.values, shape, fields, self._compiled)
         if taken is None:
             return None
-        rows = taken.rows
-        part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        keys = self._keys(outcome.messages, index[rows])
-        messages = ParsedMessages(part, keys, taken.columns, taken.nulls)
-        return DecodedPart(rows, self._records(messages, shape, taken.drift))
+        part = placed.at(taken.positions)
+        messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
+        return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
 
-    def in_columns(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> DecodedRecords | None:
+    def in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.kinds)
-        columns = None if fields is None else parse_objects(values, fields.schema())
+        columns = None if fields is None else parse_objects(placed.values, fields.schema())
         if columns is None:
             return None
-        keys = self._keys(outcome.messages, index)
-        return self._records(ParsedMessages(values, keys, columns), group.shape)
+        messages = ParsedMessages(placed.values, self._keys(placed), columns)
+        return self._records(messages, group.shape)
 
     def _records(
         self, messages: ParsedMessages, shape: RecordShape, numbers: Int64s | None = None
@@ -178,28 +172,26 @@ class ChangeFormat(ValueReads):
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
-    def one_by_one(
-        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
-    ) -> None:
+    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
-        keys = self._keys(outcome.messages, index)
+        keys = self._keys(placed)
 
         def read(position: int, value: bytes) -> Change | Truncate | NoRow:
             key = None if keys is None else keys[position].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read(values, read, self._policy)  # step 3
+        changes = result.read(placed.values, read, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.take_result(result, index)
+        outcome.take_result(result, placed.index)
 
-    def _keys(self, messages: pa.RecordBatch, index: Int32s) -> pa.Array | None:
+    def _keys(self, placed: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
             return None
-        if "key" not in messages.schema.names:
-            return pa.nulls(len(index), pa.binary())
-        return messages.column("key").take(pa.array(index))
+        if "key" not in placed.messages.schema.names:
+            return pa.nulls(len(placed.index), pa.binary())
+        return placed.messages.column("key").take(pa.array(placed.index))
 
     def _drift(
         self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
@@ -210,25 +202,27 @@ class ChangeFormat(ValueReads):
         return self._policy.reported(sightings)
 
 
-def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
+def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     """Rows of records as rows of their messages; step 3."""
     message = parsed.message
     if message is None:
-        return of
+        return image_rows
     suspects = np.zeros(0, np.bool_) if parsed.odd is None else parsed.odd.copy()
-    suspects[message[of.suspects]] = True
-    kept = ~suspects[message[of.record]]
+    suspects[message[image_rows.suspects]] = True
+    kept = ~suspects[message[image_rows.record]]
     wanted = ~suspects[message]
     return replace(
-        of,
-        rows=of.rows if kept.all() else of.rows.filter(pa.array(kept)),
-        record=message[of.record[kept]],
+        image_rows,
+        rows=image_rows.rows if kept.all() else image_rows.rows.filter(pa.array(kept)),
+        record=message[image_rows.record[kept]],
         suspects=suspects,
         tables={
             name: int(message[record])
             for name, record in first_records(parsed.images.tables, wanted).items()
         },
-        cut={name: _of_messages(lossy, message, suspects) for name, lossy in of.cut.items()},
+        cut={
+            name: _of_messages(lossy, message, suspects) for name, lossy in image_rows.cut.items()
+        },
     )
 
 
@@ -239,19 +233,19 @@ def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Accept all options: in most formats they do not depend on each other."""
+    """Accept all combinations, because the options of most formats are independent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectFormat:
-    """The parts of a format's declaration that come from its dialect.
+    """The parts of a format's declaration that its dialect determines.
 
     Attributes:
-        name, section, introduction, options: as `FormatDeclaration` has them.
-        origins, change_times, ddl_of: as `SourceFacts` has them.
+        name, section, introduction, options: see `FormatDeclaration`.
+        origins, change_times, ddl_of: see `SourceFacts`.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, has_changes, signs: as `FormatDeclaration` has them.
+        has_whole_before, has_changes, signs: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 

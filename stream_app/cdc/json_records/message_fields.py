@@ -22,7 +22,7 @@ class ParsedFields:
     Attributes:
         readings, kinds: of the fields with plain values.
         objects: the fields with an object each, by name.
-        lists: those with a list of objects.
+        lists: the fields that contain a list of objects.
         is_partial: whether an object may lack fields without drift.
     """
 

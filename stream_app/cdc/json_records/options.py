@@ -205,7 +205,7 @@ def checked_options(
 def column_readings(
     setup: FormatSetup, encodings: Mapping[str, Encoding], default: Callable[[DataType], Encoding]
 ) -> tuple[ColumnReading, ...]:
-    """The reading of each column of a table, for messages without a schema.
+    """Return the reading of each column of a table, for messages without a schema.
 
     Args:
         encodings: the encodings of single columns, by name.

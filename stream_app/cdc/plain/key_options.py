@@ -1,4 +1,4 @@
-"""The options of plain rows that say what the message's key means, for every format of them."""
+"""Options that describe the message's key, for all formats of plain rows."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def check_key_columns(name: str, section: str, checked: CheckedOptions, columns:
     """Check that the table has the columns of the key.
 
     Args:
-        name, section: of the format.
+        name, section: the name and section of the format.
 
     Raises:
-        UsageError: it lacks one.
+        UsageError: the table lacks a column of the key.
     """
     unknown = checked.values[KEY_COLUMNS].difference(columns.names)
     if unknown and columns.names:  # without columns a job reads many tables

@@ -57,10 +57,10 @@ OPTIONS: tuple[Option[Any], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredFormat:
-    """The parts of a format's declaration that come from its language of schemas.
+    """The parts of a format's declaration that its schema language determines.
 
     Attributes:
-        name: of the format, and of the section of its options.
+        name: the name of the format, and of the section of its options.
         more: options beside those of all such formats.
         language: the language of the schemas.
         make: makes the format of a table.

@@ -1,1 +1,1 @@
-"""Rows of changes, made of the images that messages hold. Start with `images`."""
+"""Makes rows of changes from the images in messages. Start with `images`."""

@@ -49,7 +49,7 @@ class RowRules:
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         why_base64: behind "is not base64", why a decimal was to be so.
-        cut: what becomes of records with a time whose digits its column cannot hold.
+        cut: the reaction to records with a time that has more digits than its column.
     """
 
     schema: pa.Schema
@@ -70,7 +70,7 @@ class Images:
         before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
             Null where the record lacks the image, or the image lacks the value.
         suspects: bool [n]; records that give no row, because the format reads them one by one.
-        tables: string arrays [n] of the source's database, schema and table; empty: not read.
+        tables: string arrays [n] of the source's database, schema and table; empty if not read.
     """
 
     ops: Ops
@@ -83,7 +83,7 @@ class Images:
     tables: Sequence[pa.Array] = ()
 
     def stacked(self) -> StackedImages:
-        """The same records as a stack: the images before above those after."""
+        """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         at = np.arange(count)
         columns, above = self.after, 0
@@ -110,11 +110,11 @@ class StackedImages:
         columns     of the images d0, c1, u2, u3
 
     Attributes:
-        before_at, after_at: int64 [n]; the place of each record's image; -1: it has none.
+        before_at, after_at: int64 [n], the position of each record's image, or -1 without one.
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
-        ops, kinds, suspects, tables: those of `Images`.
+        ops, kinds, suspects, tables: see `Images`.
     """
 
     ops: Ops

@@ -52,7 +52,7 @@ class RowPlan:
         return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
     def assembled_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
-        """One column of the rows [m], from the columns of the images [n]."""
+        """Return one column of the rows [m], taken from the columns of the images [n]."""
         places = self.record + np.where(self.is_after, len(before), 0)
         return pa.concat_arrays([before, after]).take(pa.array(places))
 
@@ -165,7 +165,7 @@ def key_changes(
 
     Args:
         columns: for each reading an array [s] of the images' values.
-        before_at, after_at: int64 [n]; the places of each record's images; -1: it has none.
+        before_at, after_at: int64 [n], the positions of each record's images, or -1 without one.
 
     Returns:
         bool [n].

@@ -101,8 +101,8 @@ def connect_type(
 
     Args:
         literal: e.g. ``int64``.
-        semantic: the schema's name, e.g. ``io.debezium.time.Date``; empty: none.
-        connector: the name of Debezium's connector; empty: unknown.
+        semantic: the schema's name, such as ``io.debezium.time.Date``; empty without one.
+        connector: the name of Debezium's connector; empty if unknown.
     """
     nearest = _nearest(literal, semantic, parameters, connector, options)
     is_of_database = _of_database(parameters, connector, options) is not None

@@ -21,7 +21,7 @@ class ConnectField:
 
     Attributes:
         optional: whether it may be null.
-        comment: the column's, with ``include.schema.comments`` of the connector; empty: none.
+        comment: the column's comment, if the connector has ``include.schema.comments``; else empty.
         has_default: whether it has a DEFAULT that is not null.
     """
 
@@ -44,7 +44,7 @@ def source_column(
     """A column of the source's table.
 
     Args:
-        connector: the name of Debezium's connector; empty: unknown.
+        connector: the name of Debezium's connector; empty if unknown.
         loses_nulls: whether the converter may have replaced its nulls by its DEFAULT.
     """
     stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
@@ -89,7 +89,7 @@ def row_fields(schema: Any) -> Mapping[str, ConnectField]:
 
 
 def fields_of(schema: Any) -> list[dict[str, Any]]:
-    """The fields of a struct; none of anything else."""
+    """Return the fields of a struct; empty for any other type."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
     return (
         [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []

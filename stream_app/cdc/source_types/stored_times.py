@@ -34,12 +34,11 @@ def stored_type(
     digits: int | None = None,
     sends_text: bool = False,
 ) -> StoredType:
-    """The type that holds each value of the source.
+    """Return the type that stores each value of the source exactly.
 
     Args:
         data_type: the nearest type of Paimon.
-        digits: the digits of a second that the source's time of day has; None: the type's
-            precision.
+        digits: the fractional digits of the source's time of day, or None for the type's precision.
         sends_text: whether the messages write such a time as text, and not as a count.
     """
     if data_type.root is TypeRoot.VARIANT:

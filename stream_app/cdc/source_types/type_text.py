@@ -17,8 +17,8 @@ class TypeText:
     """The parts of a type.
 
     Attributes:
-        name: all words in capitals, without brackets, e.g. ``BIGINT UNSIGNED``.
-        length, scale: the numbers in the brackets; None: there are none.
+        name: all words in capitals without brackets, such as ``BIGINT UNSIGNED``.
+        length, scale: the numbers in the brackets, or None without brackets.
     """
 
     name: str

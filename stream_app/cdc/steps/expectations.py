@@ -43,8 +43,9 @@ class Expectation:
     """A condition that rows must meet: ``[expectations.NAME]``.
 
     Attributes:
-        condition: in the language of filters.
-        tables: a regular expression of whole table names; None: each table with the columns.
+        condition: the condition, in the language of filters.
+        tables: a regular expression of whole table names, or None for each table that has the
+            columns.
     """
 
     name: str

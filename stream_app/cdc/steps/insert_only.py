@@ -1,4 +1,4 @@
-"""Keeps the changes of a table without a primary key, which takes inserts and nothing else.
+"""Passes only inserts to a table without a primary key, which accepts nothing else.
 
 An update or a delete has no key by which its row could be found. It stops the job, or its record
 becomes a bad one, whatever else is in the batch.

@@ -26,10 +26,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChoice:
-    """The choice of the records that a table takes.
+    """The source tables whose records a table accepts.
 
     Attributes:
-        own: names of its source table; empty: not known, or records do not name it.
+        own: the names of its source table; empty if unknown, or if records do not name it.
         others: topics with names of source tables that are not taken; the name may be empty.
         is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
@@ -55,7 +55,7 @@ EVERY_SOURCE = SourceChoice()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Decodes the messages that a table takes; the others become bad records.
+    """Decodes the messages that a table accepts; the others become bad records.
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
@@ -69,7 +69,7 @@ class OwnTable:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: as `decode`, for a record that is taken.
+            WrongSourceError: see `decode`, for an accepted record.
         """
         try:
             decoded = decode(messages)
@@ -140,7 +140,7 @@ class OwnTable:
         }  # fmt: skip
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:
-        """The source table of each message; empty: it names none, or means no row."""
+        """Return each message's source table; empty if it names none, or has no row."""
         origins = self.origins(messages)
         names = [*map(str, origins.tables), ""]
         assert NO_TABLE == -1, "the last"

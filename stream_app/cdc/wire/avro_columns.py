@@ -1,4 +1,4 @@
-"""Converts parsed Avro values to the columns that the casts of `cdc.columns` take.
+"""Converts parsed Avro values to the columns that `cdc.columns` casts.
 
 The slow path reads the rest: arrays and maps, unions of several types, and kinds that the table's
 column does not expect.
@@ -66,7 +66,7 @@ class WireColumn:
     """One column of s images.
 
     Attributes:
-        reading: how it is to be cast.
+        reading: how the column is cast.
         values: the values of `reading.wire_type(kind)`, or binary for BYTES.
         odd: bool [s]; images with a value that is left to the slow path.
     """

@@ -28,7 +28,7 @@ def avro_text(schemas: Schemas, number: int) -> str:
         number: -1: the message is not in the wire format.
 
     Raises:
-        UnreadableRecordError: there is none of this number.
+        UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)

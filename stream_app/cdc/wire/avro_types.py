@@ -123,7 +123,7 @@ def _type_or_problem(text: str) -> AvroType | str:
 
 
 def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
-    """Check what readers rely on; returns whether every value of the type has at least one byte.
+    """Check what readers rely on, and return whether every value of the type has at least one byte.
 
     Args:
         types: the number of types so far.

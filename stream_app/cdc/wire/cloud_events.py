@@ -55,7 +55,7 @@ class EventData(Protocol):
     def together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
-        """The messages of many events; and which of them are read one by one: bool [n].
+        """Return the messages of many events, and which are to be read one by one: bool [n].
 
         Args:
             data: JSON objects, binary [n] without nulls.

@@ -43,9 +43,10 @@ class HeadedJson:
     Attributes:
         make: the format of a schema's messages; raises `UnreadableRecordError` where they cannot
             be read.
-        make_deletes: the format of tombstones, whose values are the keys; None: they are skipped.
-        key_name: the column of a key that is a single value; empty: there is none.
-        text_keys: the column of keys that are plain text; empty: they are JSON.
+        make_deletes: makes the format of tombstones, whose values are the keys; None skips
+            tombstones.
+        key_name: the column of a key that is a single value; empty without one.
+        text_keys: the column of keys that are plain text; empty if keys are JSON.
         schema: that of the rows.
     """
 
@@ -105,7 +106,7 @@ class HeadedJson:
         for number, rows in by_number(numbers):  # a loop over schemas
             at = places[rows]
             try:
-                of = self._format(number, deletes=deletes)
+                decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
                 what = f"has a key that {problem}" if deletes else str(problem)
                 reasons |= dict.fromkeys(at.tolist(), what)
@@ -114,7 +115,7 @@ class HeadedJson:
             bodies = unframed(framed.take(pa.array(at)))
             if deletes and self.key_name:
                 bodies = _named(bodies, self.key_name)
-            decoded = of.decode(_with_value(some, bodies))
+            decoded = decoder.decode(_with_value(some, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
             yield moved_results(decoded, at.astype(np.int32))
@@ -129,7 +130,7 @@ class HeadedJson:
 
 
 def unframed(messages: pa.Array) -> pa.Array:
-    """The messages, binary, without the heads of those that have one."""
+    """Return the messages, binary, without their heads where they have one."""
     filled = messages.fill_null(b"") if messages.null_count else messages
     has_head = schema_numbers(filled) >= 0
     if not has_head.any():

@@ -35,7 +35,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
         number: -1: the message is not in the wire format.
 
     Raises:
-        UnreadableRecordError: there is none of this number.
+        UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)

@@ -68,7 +68,7 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
     """Check the addresses of the registry.
 
     Args:
-        name, section: of the format.
+        name, section: the name and section of the format.
 
     Raises:
         UsageError: one is not an address.
@@ -88,7 +88,7 @@ def schemas_of(
     """The schemas of the registry that the options name.
 
     Args:
-        name, section: of the format.
+        name, section: the name and section of the format.
 
     Raises:
         UsageError: they name none.
@@ -113,7 +113,7 @@ def header_kind(options: Mapping[str, str]) -> HeaderKind:
 
 
 def schema_headers(options: Mapping[str, str]) -> SchemaHeaders | None:
-    """The headers by name; None: messages have none."""
+    """Return the names of the headers that name schemas, or None if messages have none."""
     match header_kind(options):
         case HeaderKind.NONE:
             return None
@@ -141,7 +141,7 @@ def _is_apicurio_2(options: Mapping[str, str]) -> bool:
 
 
 def without_registry(options: Mapping[str, str]) -> dict[str, str]:
-    """The options without those of the registry."""
+    """Return the options except those of the registry."""
     return {key: value for key, value in options.items() if key not in _OWN}
 
 

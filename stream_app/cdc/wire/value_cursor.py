@@ -36,7 +36,8 @@ class AvroValues:
     """The values of one type in those messages that have one.
 
     Attributes:
-        of: their type, never a union; None: values of several types, which are not read.
+        of: the type of the values, never a union; None for values of several types, which are not
+            read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
         starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.

@@ -37,15 +37,15 @@ def as_os_errors(path: str) -> Iterator[None]:
 def is_passing(error: Exception) -> bool:
     """Whether a retry of the request may succeed soon."""
     if isinstance(error, OSError):
-        # Errors with a number come from this package or describe files; errors without come from
-        # the network.
+        # Errors with errno come from this package or describe files; errors without come from the
+        # network.
         known = (FileNotFoundError, FileExistsError, IsADirectoryError)
         return error.errno is None and not isinstance(error, known)
     return _PASSING.search(name_and_text(error)[0]) is not None
 
 
 def os_error(error: Exception, path: str) -> OSError:
-    """The error as an `OSError`; an `OSError` stays as it is."""
+    """Convert an error to an `OSError`; an `OSError` stays unchanged."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     name, text = name_and_text(error)
@@ -54,12 +54,12 @@ def os_error(error: Exception, path: str) -> OSError:
     if isinstance(error, FileExistsError):
         return FileExistsError(errno.EEXIST, text, path)
     number = _KINDS.get(name.rpartition(".")[2], errno.EIO)
-    # Python chooses the class by the number.
+    # Python chooses the class by errno.
     return OSError(number, text, path)
 
 
 def name_and_text(error: Exception) -> tuple[str, str]:
-    """The kind of an error, and its message without Java's stack."""
+    """Return the kind of an error, and its message without Java's stack."""
     text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
     match = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
     if match:

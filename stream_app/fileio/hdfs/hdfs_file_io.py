@@ -128,11 +128,11 @@ class HdfsFileIO:
         self._patiently(path, rename)
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
+        """Return the names of the files in a folder."""
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder."""
+        """Return the entries of a folder."""
         place = self._place(folder)
         try:
             statuses = self._patiently(folder, lambda: list(self._client.list_status(place)))
@@ -150,7 +150,7 @@ class HdfsFileIO:
         ]
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         try:
             self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
         except FileNotFoundError:
@@ -158,14 +158,14 @@ class HdfsFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
+        """Return the size of a file in bytes."""
         status = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
         if status.isdir:
             raise FileNotFoundError(errno.ENOENT, "is a folder", path)
         return status.length
 
     def delete(self, path: str) -> None:
-        """Delete a file, past the trash."""
+        """Delete a file, bypassing the trash."""
         self._patiently(path, lambda: self._client.delete(self._place(path)))
 
     def sync_deletions(self, folder: str) -> None:
@@ -189,7 +189,7 @@ class HdfsFileIO:
         return client
 
     def _place(self, path: str) -> str:
-        """A path in the form of the NameNode."""
+        """Return a path in the NameNode's form."""
         place = path.removeprefix(self.root).rstrip("/")
         if place == path or (place and not place.startswith("/")):
             raise UsageError(
@@ -228,7 +228,7 @@ class HdfsFileIO:
         return temporary
 
     def _created(self, path: str, data: bytes) -> bool:
-        """Try to create a file; the error says if a retry is safe, because nothing was created.
+        """Try to create a file. The error says if a retry is safe, because nothing was created.
 
         1. Write the temporary file.
         2. Rename it.
@@ -257,7 +257,7 @@ class HdfsFileIO:
         """Retry an idempotent request while the NameNode is down or starting.
 
         Raises:
-            OSError: another error, or the NameNode stays away for a minute.
+            OSError: another error, or the NameNode stays unavailable for a minute.
         """
         deadline = self.clock.steady_seconds() + _PATIENCE_S
         pause_s = 0.05
@@ -293,7 +293,7 @@ class _HdfsOutput:
         return len(data)
 
     def tell(self) -> int:
-        """The number of bytes written so far."""
+        """Return the number of bytes written."""
         return self._written
 
     def flush(self) -> None:
@@ -307,7 +307,7 @@ class _HdfsOutput:
 
 
 def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """The Hadoop settings among the options of stores."""
+    """Return the Hadoop settings among the options of stores."""
     return {
         key.removeprefix(HDFS_OPTION_PREFIX): value
         for key, value in options.items()
@@ -316,7 +316,7 @@ def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
-    """The file system of an ``hdfs:`` or ``viewfs:`` location.
+    """Return the file system of an ``hdfs:`` or ``viewfs:`` location.
 
     Args:
         options: options other than ``hadoop.*`` are ignored.

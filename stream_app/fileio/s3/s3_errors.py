@@ -98,8 +98,10 @@ class S3Trouble:
     """The explanation of a store's error.
 
     Attributes:
-        what: a line. fix: the remedy; empty: none is known.
-        is_about_keys: other keys could help. keys_are_over: these keys have expired.
+        what: the cause in one line.
+        fix: the remedy; empty if none is known.
+        is_about_keys: whether other keys could help.
+        keys_are_over: whether these keys have expired.
     """
 
     what: str
@@ -109,7 +111,7 @@ class S3Trouble:
 
 
 def s3_trouble(text: str) -> S3Trouble:
-    """The explanation of a client's error.
+    """Explain a client's error.
 
     Args:
         text: the whole text, with the client's internal state.

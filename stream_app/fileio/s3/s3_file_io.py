@@ -2,8 +2,8 @@
 
 An object appears as a whole and is durable when its last byte has arrived, so `sync` does nothing.
 `create_if_absent` is a PUT on the condition that the object does not exist (``If-None-Match: *``).
-Not every store respects it, so it is tested before a table is written. A store has no folders, only
-names with slashes.
+Not all stores respect the condition, so it is tested before a table is written. A store has no
+folders, only names with slashes.
 
 Source: Paimon `s3/S3FileIO.java` for locations and options.
 """
@@ -41,7 +41,7 @@ from stream_app.fileio.s3.s3_keys import RenewedKeys
 from stream_app.fileio.s3.s3_options import S3Options
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig  # there is none when it runs
+    from obstore.store import ClientConfig, RetryConfig  # it does not exist at run time
 
 _T = TypeVar("_T")
 
@@ -98,7 +98,7 @@ class S3FileIO:
         probe_atomic_create(self, folder, "its server ignores If-None-Match")
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open for random reading; the end of the file is fetched at once."""
+        """Open for random reading, and fetch the end of the file at once."""
         size, tail = self._ask(path, _size_and_tail)
 
         def fetch(start: int, length: int) -> bytes:
@@ -158,11 +158,11 @@ class S3FileIO:
         self._ask(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
+        """Return the names of the files in a folder."""
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder; a name that is both a file and a folder appears twice."""
+        """Return the entries of a folder; a name that is both a file and a folder appears twice."""
         _, folder_key = self._at(folder)
         listing = self._ask(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
@@ -183,7 +183,7 @@ class S3FileIO:
         return files + folders
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object with this name, or one below it."""
+        """Whether an object with this name, or one below it, exists."""
 
         def is_there(store: S3Store, key: str) -> bool:
             try:
@@ -195,7 +195,7 @@ class S3FileIO:
         return self._ask(path, is_there)
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return self._ask(path, lambda store, key: obstore.head(store, key)["size"])
 
     def delete(self, path: str) -> None:
@@ -211,7 +211,7 @@ class S3FileIO:
         """Do nothing: deletions of objects are durable."""
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Do nothing: a store has no folders."""
+        """Do nothing, because a store has no folders."""
 
     def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
         """Send a request, with renewed keys if the store refuses the old ones."""
@@ -228,7 +228,7 @@ class S3FileIO:
         raise AssertionError("the last attempt returns or raises")
 
     def _renewed(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
-        """Whether to repeat the request; if so, wait until it is time."""
+        """Return whether to repeat the request; if so, first wait until it is time."""
         if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
             return False
         is_worth_waiting = trouble.keys_are_over and self._is_known(_bucket_and_key(path)[0])
@@ -270,7 +270,7 @@ class S3FileIO:
         )
 
     def _error(self, error: Exception, path: str) -> OSError:
-        """The client's error as an `OSError`, with the remedy as a note."""
+        """Convert the client's error to an `OSError`, with the remedy as a note."""
         trouble = s3_trouble(str(error))
         what = self._hidden(trouble.what)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
@@ -314,7 +314,7 @@ class _S3Output:
         return len(data)
 
     def tell(self) -> int:
-        """The number of bytes taken so far."""
+        """Return the number of bytes written."""
         return self._written
 
     def flush(self) -> None:
@@ -338,7 +338,7 @@ class _S3Output:
 
 
 def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
-    """The object's size and its last bytes, by one request."""
+    """Return the object's size and its last bytes, by one request."""
     try:
         got = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
         return got.meta["size"], bytes(got.bytes())

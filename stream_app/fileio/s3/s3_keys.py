@@ -1,4 +1,4 @@
-"""Provides the keys of an S3 client: fixed ones, or ones that are renewed while a job runs.
+"""Provides the keys of an S3 client, which are fixed or renewed while a job runs.
 
 Expiring keys come from files (``${file:PATH}``) that another program rewrites, or from an AWS
 profile. The client reads them again periodically, and at once when the store refuses them.
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.model.store_options import S3_KEYS
 
 if TYPE_CHECKING:
-    from obstore.store import S3Credential  # there is none when it runs
+    from obstore.store import S3Credential  # it does not exist at run time
 
 _FILES_AGE_MAX_S = 5.0
 _PROFILE_AGE_MAX_S = 300.0
@@ -46,11 +47,8 @@ class S3Keys:
     session_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("s3.access-key", self.access_key),
-            ("s3.secret-key", self.secret_key),
-            ("s3.session.token", self.session_token),
-        ):
+        keys = (self.access_key, self.secret_key, self.session_token)
+        for name, value in zip(S3_KEYS, keys, strict=True):
             # The key becomes a request header, and an invalid character there makes the client
             # panic.
             if value and not (value.isascii() and value.isprintable() and " " not in value):
@@ -76,17 +74,17 @@ class KeySource(Protocol):
         ...
 
     def keys(self) -> S3Keys:
-        """The present keys.
+        """Return the current keys.
 
         Raises:
-            NotThereError: they cannot be had here; says why.
+            NotThereError: the keys are unavailable; the error says why.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFiles:
-    """References to files that hold the keys, as the user wrote them."""
+    """References to files with the keys, as the user wrote them."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
@@ -98,12 +96,11 @@ class KeyFiles:
         return _FILES_AGE_MAX_S
 
     def keys(self) -> S3Keys:
-        """The keys in the files."""
+        """Return the keys in the files."""
         keys = self._read()
         for _ in range(_READS_MAX):
             again = self._read()
-            # Files are replaced one after the other, so keys read between replacements do not
-            # match.
+            # Files are replaced one after another, so keys read between replacements do not match.
             if again == keys:
                 break
             keys = again
@@ -128,7 +125,7 @@ class AwsProfile:
         return _PROFILE_AGE_MAX_S
 
     def keys(self) -> S3Keys:
-        """Static keys, or those of `credential_process`, of SSO or of an assumed role."""
+        """Return static keys, or those of `credential_process`, SSO or an assumed role."""
         try:
             credentials = _session().get_credentials()
             frozen = None if credentials is None else credentials.get_frozen_credentials()
@@ -154,7 +151,7 @@ class AwsProfile:
 
 
 def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
-    """The profile that variables and files select; None without one.
+    """Return the profile that variables and files select; None without one.
 
     Raises:
         UsageError: a profile is requested, and botocore is not installed.
@@ -181,7 +178,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
 
 
 def _session() -> Any:
-    """A new session, because a session never reads its files again."""
+    """Return a new session, because a session never rereads its files."""
     import botocore.session  # noqa: PLC0415
 
     return botocore.session.Session()
@@ -191,8 +188,8 @@ class RenewedKeys:
     """Gives keys to obstore on request; all threads of a process may share it.
 
     Args:
-        keys: the current keys; None: the source must provide them. source: renews them; None: they
-            never change.
+        keys: the current keys; None: the source must provide them.
+        source: renews the keys; None: they never change.
     """
 
     def __init__(self, keys: S3Keys | None, source: KeySource | None, clock: Clock) -> None:
@@ -206,7 +203,7 @@ class RenewedKeys:
         """Why the source gave no keys the last time; empty: it did."""
 
     def __call__(self) -> S3Credential:
-        """The keys in obstore's form."""
+        """Return the keys in obstore's form."""
         keys = self.current()
         end = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _ASK_EACH_TIME
         return {
@@ -222,11 +219,11 @@ class RenewedKeys:
         return self._source is not None
 
     def secrets(self) -> list[str]:
-        """All keys so far, the longest first, because one may contain another."""
+        """Return all keys so far, the longest first, because one may contain another."""
         return sorted(self._given, key=len, reverse=True)
 
     def current(self) -> S3Keys:
-        """The keys, renewed if they are old.
+        """Return the keys, renewed if they are old.
 
         Raises:
             NotThereError: no keys are available.
@@ -239,7 +236,7 @@ class RenewedKeys:
             return self._keys
 
     def renew(self) -> bool:
-        """Renew the keys at once; returns whether they have changed."""
+        """Renew the keys at once, and return whether they have changed."""
         with self._lock:
             before = self._keys
             self._look()

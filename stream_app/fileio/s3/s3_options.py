@@ -22,6 +22,7 @@ from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
+from stream_app.model.store_options import S3_OPTIONS
 
 OPTION_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -80,19 +81,6 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
 )
 """Hadoop's, by their beginnings: what to do instead."""
-S3_OPTION_NAMES = (
-    "s3.endpoint",
-    "s3.region",
-    "s3.access-key",
-    "s3.secret-key",
-    "s3.session.token",
-    "s3.path.style.access",
-    "s3.connection.ssl.enabled",
-    "s3.requester.pays.enabled",
-    "s3.encryption.algorithm",
-    "s3.encryption.key",
-)
-"""The options in their usual spelling; other spellings are known too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +88,14 @@ class S3Options:
     """The store's address and the client's keys; its text holds no secret.
 
     Attributes:
-        endpoint: URL of the service; None: that of AWS in the region. keys: None: those of
-            `source`, or else of the role that the client finds. source: where keys are looked up
-            again; None: they stay. path_style: the bucket stands in the path of a URL and not in
-            its host's name; None: as the endpoint needs it. encryption: what the store is asked to
-            do with new objects; None: its own rule.
+        endpoint: the URL of the service; None: AWS's endpoint of the region.
+        keys: the keys; None: those of `source`, or else of the client's role.
+        source: renews the keys; None: they are fixed.
+        path_style: whether the bucket is in a URL's path rather than its host name; None: as the
+            endpoint requires.
+        encryption: the encryption of new objects; None: the store's default.
         certificates: PEM texts of authorities that are trusted besides the system's.
-        max_attempts: attempts of a request, the first one included; None: as many as a job makes.
+        max_attempts: the attempts of a request, including the first; None: as many as in a job.
     """
 
     endpoint: str | None = None
@@ -121,11 +110,12 @@ class S3Options:
     max_attempts: int | None = None
 
     def store_settings(self, bucket: str) -> dict[str, Any]:
-        """Keywords of obstore's ``S3Store`` for a bucket, without the keys."""
+        """Return the arguments of obstore's ``S3Store`` for a bucket, without the keys."""
         url = self._endpoint_of(bucket)
         settings = {
             "region": self.region,
-            # Always set, because the client would prefer the variable of this name to `endpoint`.
+            # Always set it, because the client would prefer the variable of this name to
+            # `endpoint`.
             "aws_endpoint_url_s3": url,
             "server_side_encryption": self.encryption,
             "sse_kms_key_id": self.encryption_key,
@@ -140,7 +130,7 @@ class S3Options:
         return given
 
     def current_keys(self) -> S3Keys | None:
-        """The current keys; None: a role provides them.
+        """Return the current keys; None if a role provides them.
 
         Raises:
             NotThereError: no source has keys now.
@@ -168,14 +158,14 @@ class S3Options:
 def s3_options(
     options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
 ) -> S3Options:
-    """The settings from options, then variables, then an AWS profile.
+    """Read the settings from options, then variables, then an AWS profile.
 
     Args:
-        options: may hold others than ``s3.*``, which do not matter here.
-        bucket: whose options (``s3.bucket.NAME.…``) override those of all buckets.
+        options: options, of which others than ``s3.*`` are ignored.
+        bucket: the bucket, whose options (``s3.bucket.NAME.…``) override the general ones.
 
     Raises:
-        UsageError: an unknown option or a wrong value; the message hides secrets.
+        UsageError: an option is unknown or a value is wrong; the message hides secrets.
     """
     given = _given(options, environ, bucket)
     # Both keys come from one source, never half of a pair from another.
@@ -197,7 +187,7 @@ def s3_options(
 
 
 def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The keys or their source, with the settings of a profile, which have the lowest priority."""
+    """Return the keys or their source, with a profile's settings of the lowest priority."""
     if not texts:
         profile = aws_profile(environ)
         return {} if profile is None else {**profile.settings(), "source": profile}
@@ -213,7 +203,7 @@ def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
 
 
 def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) -> dict[str, Any]:
-    """The options by field name; the bucket's options override the others."""
+    """Return the options by field name; the bucket's options override the others."""
     given: dict[str, Any] = {}
     of_bucket: dict[str, Any] = {}
     for key, value in options.items():
@@ -242,11 +232,11 @@ def _name(key: str, short: str) -> str:
             raise UsageError(f"option {key!r} is not taken", fix=advice)
     prefix = key.removesuffix(short)
     what = unknown_name("option", key, [prefix + name for name in _NAMES])
-    raise UsageError(what, fix=f"known: {', '.join(S3_OPTION_NAMES)}")
+    raise UsageError(what, fix=f"known: {', '.join(S3_OPTIONS)}")
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:
-    """An option's value; keys keep their references to files."""
+    """Return an option's value; keys keep their references to files."""
     if name in _KEYS and names_file(text):
         return text
     try:
@@ -266,7 +256,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
 
 
 def _endpoint(text: str, *, has_tls: bool) -> str:
-    """The endpoint's URL; it is checked because the client panics at an invalid one."""
+    """Return the endpoint's URL after a check, because the client panics at an invalid one."""
     url = text.strip().rstrip("/")
     if "://" not in url:
         url = f"{'https' if has_tls else 'http'}://{url}"

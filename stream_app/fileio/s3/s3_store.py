@@ -15,8 +15,9 @@ from stream_app.errors import StorageError, StreamAppError, UsageError
 from stream_app.fileio.reference import NotThereError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import S3Keys
-from stream_app.fileio.s3.s3_options import OPTION_PREFIXES, S3_OPTION_NAMES, s3_options
+from stream_app.fileio.s3.s3_options import OPTION_PREFIXES, s3_options
 from stream_app.fileio.store import OptionSource, SparkAccess, Store
+from stream_app.model.store_options import S3_OPTIONS
 
 _SCHEMES = ("s3", "s3a", "s3n")
 _S3A = "spark.hadoop.fs.s3a."
@@ -105,7 +106,7 @@ def _spark_settings(
 S3 = Store(
     schemes=_SCHEMES,
     option_prefixes=OPTION_PREFIXES,
-    option_names=S3_OPTION_NAMES,
+    option_names=tuple(S3_OPTIONS),
     open=_open,
     check_options=_check_options,
     is_same=_is_same,

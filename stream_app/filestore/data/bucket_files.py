@@ -42,11 +42,11 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(slots=True)
 class BucketFiles:
-    """Writers and readers in a bucket's folder.
+    """Makes writers and readers of a bucket's files.
 
     Attributes:
         schema: the schema of new files.
-        vectors: mark the rows that readers leave out.
+        vectors: the deletion vectors, whose rows readers omit.
     """
 
     file_io: FileIO
@@ -59,7 +59,7 @@ class BucketFiles:
     _numbers: Iterator[int] = field(init=False, default_factory=count)
 
     def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
-        """A writer of key-value data files."""
+        """Return a writer of key-value data files."""
         options = self.schema.core_options.at_level(level)
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, level, source, options),
@@ -68,17 +68,17 @@ class BucketFiles:
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
-        """A writer of changelog files; Paimon calls all of them appended."""
+        """Return a writer of changelog files, whose file source Paimon always records as APPEND."""
         new_files = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
         new_files = replace(new_files, summed=self._summed)
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
-        """A writer of data files without a key.
+        """Return a writer of data files without a key.
 
         Args:
-            first_sequence_number: the sequence number of the first row; the others count on from
-                it.
+            first_sequence_number: the sequence number of the first row, from which the others count
+                on.
         """
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, 0, source),
@@ -90,7 +90,7 @@ class BucketFiles:
         )
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are not deleted."""
+        """Yield the live rows of a file."""
         vector = self.vectors.get(file.file_name)
         if vector is None:
             return self.reader.read(self.path(file), file)
@@ -99,9 +99,9 @@ class BucketFiles:
     def read_places(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        """The rows of a file that are not deleted, and their places in it.
+        """Yield the live rows of a file with their places in it.
 
-        Parts may be skipped; their rows still count towards places and deletion vectors.
+        Rows of skipped parts still count for places and deletion vectors.
         """
         vector = self.vectors.get(file.file_name)
         for start, batch in self.reader.read_placed(self.path(file), file):
@@ -120,7 +120,7 @@ class BucketFiles:
         self.file_io.delete(path)
 
     def path(self, file: DataFileMeta) -> str:
-        """The path of a file."""
+        """Return the path of a file."""
         if file.external_path is not None:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"

@@ -1,6 +1,6 @@
 """Reads data files of any of the table's schemas.
 
-The reader finds a column by its name in the file's schema, and maps it to a current column by its
+The reader locates a column by its name in the file's schema, and maps it to a current column by
 field id. Columns that the file's schema lacks are null.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
@@ -9,7 +9,8 @@ Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -42,17 +43,17 @@ _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 @dataclass(frozen=True)
 class DataFileReader:
-    """Reads chosen columns of data files in one layout.
+    """Reads columns of data files in one layout.
 
     Attributes:
         columns: the table's columns to read, in the layout's order.
-        layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
-            files have these: when the table has a primary key.
-        schema_of: gives the schema of a number.
-        parts: which parts of files are read; None: all.
-        changelog_prefix: where snapshots order rows (``sequence.snapshot-ordering``), the beginning
-            of the names of changelog files. Rows of other appended files have the number of their
-            snapshot, which their metadata has. None: all rows have their own numbers.
+        layout_schema: `columns` in Arrow; with a primary key, after `_SEQUENCE_NUMBER` and
+            `_VALUE_KIND`.
+        schema_of: returns the schema of a number.
+        parts: chooses the parts of files to read; None: all.
+        changelog_prefix: with ``sequence.snapshot-ordering``, the name prefix of changelog files.
+            Rows of other appended files have their snapshot's number, which the file's metadata
+            has. None: all rows have their own numbers.
     """
 
     file_io: FileIO
@@ -64,19 +65,17 @@ class DataFileReader:
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file in its order.
-
-        Raises: as `read_placed`.
-        """
+        """Yield the rows of a file in order; it raises the errors of `read_placed`."""
         return (batch for _, batch in self.read_placed(path, file))
 
     def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows, and the place of each batch's first row in the file.
+        """Yield batches of rows, with the place of each batch's first row in the file.
 
         Raises:
-            CorruptFileError: missing, of another size than its metadata says, or unreadable.
-            UnsupportedTableError: a file of another format, or a column's type was changed to one
-                that its values do not fit.
+            CorruptFileError: the file is missing, unreadable, or its size differs from its
+                metadata.
+            UnsupportedTableError: the format is unknown, or a column's new type cannot hold a
+                value.
         """
         file_format = format_of_file(file.file_name)
         if file_format is None:
@@ -86,9 +85,9 @@ class DataFileReader:
                 fix="compact the table with the engine that wrote it, after setting "
                 "'file.format' = 'parquet'",
             )
-        self._check_size(path, file)
-        try:
-            stored = self._stored_columns(file.schema_id)
+        self.check_size(path, file)
+        with self.errors_of(path):
+            stored = self._stored_columns(file)
             columns = [column for column in stored if column]
             wanted = DataFileRead(
                 system=self._system_fields,
@@ -100,8 +99,21 @@ class DataFileReader:
             with self.file_io.open_input(path) as source:
                 for place, batch in file_format.placed_batches(source, wanted):
                     yield place, self._numbered(self._as_of_today(batch, stored), file)
+
+    @contextmanager
+    def errors_of(self, path: str) -> Iterator[None]:
+        """Errors about a file name its path."""
+        try:
+            yield
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def has_column(self, file: DataFileMeta, column: DataField) -> bool:
+        """Whether a file holds a current column.
+
+        Raises: as `read_placed`.
+        """
+        return self._one_stored(self._columns_of(file), column) is not None
 
     def _numbered(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
         if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
@@ -127,7 +139,12 @@ class DataFileReader:
     def _system_fields(self) -> list[pa.Field]:
         return list(self.layout_schema)[: len(self.layout_schema) - len(self.columns)]
 
-    def _check_size(self, path: str, file: DataFileMeta) -> None:
+    def check_size(self, path: str, file: DataFileMeta) -> None:
+        """Check that a file is there, with the size that its manifest says.
+
+        Raises:
+            CorruptFileError: it is not.
+        """
         try:
             size = self.file_io.size(path)
         except FileNotFoundError:
@@ -141,8 +158,9 @@ class DataFileReader:
                 fix=_RESTORE,
             )
 
-    def _stored_columns(self, schema_id: int) -> list[DataField | None]:
-        """The stored column for each column to read; None when the file lacks it."""
+    def _columns_of(self, file: DataFileMeta) -> dict[int, DataField]:
+        """The columns that a file holds, by their ids: those of its schema, or some of them."""
+        schema_id, written = file.schema_id, file.write_cols
         try:
             written_with = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
@@ -150,24 +168,32 @@ class DataFileReader:
                 f"schema {schema_id}, with which a data file was written, cannot be read: {error}",
                 fix="restore the file schema/schema-" + str(schema_id),
             ) from error
-        by_id = {column.field_id: column for column in written_with}
-        stored = [by_id.get(column.field_id) for column in self.columns]
-        for then, now in zip(stored, self.columns, strict=True):
-            if then is None or can_be_read_as(then.data_type, now.data_type):
-                continue
-            raise UnsupportedTableError(
-                f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-                f"Paimon does not turn into {now.data_type.as_nullable()}",
-                fix=_CHANGE_BACK,
-            )
-        return stored
+        return {
+            column.field_id: column
+            for column in written_with
+            if written is None or column.name in written
+        }
+
+    def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
+        """The stored column for each column to read; None when the file lacks it."""
+        by_id = self._columns_of(file)
+        return [self._one_stored(by_id, column) for column in self.columns]
+
+    @staticmethod
+    def _one_stored(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
+        then = by_id.get(now.field_id)
+        if then is None or can_be_read_as(then.data_type, now.data_type):
+            return then
+        raise UnsupportedTableError(
+            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
+            f"Paimon does not turn into {now.data_type.as_nullable()}",
+            fix=_CHANGE_BACK,
+        )
 
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """Convert values to the type in the file's schema, which may differ from the bytes, then to
-        today's.
-        """
+        """Convert values to the type in the file's schema, then to the current type."""
         system = self._system_fields
         there = stored_fields(column for column in stored if column)
         batch = conformed_batch(batch, pa.schema([*system, *there]))
@@ -194,15 +220,15 @@ def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class FilteredRowsReader:
-    """Implements `KeyValueFileReader`: leaves rows out before their versions are merged.
+    """Implements `KeyValueFileReader`: filters rows before their versions are merged.
 
     Attributes:
-        condition: on columns of the key alone. So all versions of a key pass, or none does.
+        condition: a condition on only key columns, so all versions of a key pass or none does.
     """
 
     files: KeyValueFileReader
     condition: pc.Expression
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that pass, in its order."""
+        """Yield the rows of a file that pass, in order."""
         return (batch.filter(self.condition) for batch in self.files.read(file))

@@ -1,7 +1,7 @@
-"""Builds the indexes of one data file, and puts them into its metadata or into a file beside it.
+"""Builds the indexes of one data file, and stores them in its metadata or in a file beside it.
 
-`rolling_file_writer` passes the rows of each row group. Deletes and older versions are indexed,
-too, because an index covers all rows of its file.
+`rolling_file_writer` passes the rows of each row group. Deletes and older versions are indexed too,
+because an index covers all rows of its file.
 
 Source: Paimon `io/DataFileIndexWriter.java`, `io/DataFilePathFactory.java`.
 """
@@ -31,8 +31,8 @@ class FileIndexWriter:
     """The indexes of one data file.
 
     Attributes:
-        builders: by column and kind, in the order of the file.
-        threshold: a longer index becomes a file.
+        builders: the builders by column and kind, in the order of the file.
+        threshold: the length beyond which an index becomes a file.
     """
 
     file_io: FileIO
@@ -47,7 +47,7 @@ class FileIndexWriter:
                 builder.add(values)
 
     def put_into(self, file: DataFileMeta) -> DataFileMeta:
-        """The file's metadata with its index, which may be a file now."""
+        """Return the file's metadata with its index, which it may have written as a file."""
         bodies: Bodies = {}
         for (column, kind), builder in self.builders.items():
             if (body := builder.body()) is not None:
@@ -62,10 +62,10 @@ class FileIndexWriter:
 
 
 def written_indexes(schema: TableSchema) -> tuple[IndexedColumn, ...]:
-    """The indexes that new data files of a table have, in Java's order.
+    """Return the indexes of new data files, in Java's order.
 
-    An index of a column that is not there, or of a type that has none, is left out. Paimon refuses
-    to write such a table, and readers do without.
+    It omits indexes of missing columns, or of types without index. Paimon refuses to write such a
+    table, and readers do not need the index.
     """
     columns = {column.name: column.data_type for column in schema.fields}
     indexes = {
@@ -79,7 +79,7 @@ def written_indexes(schema: TableSchema) -> tuple[IndexedColumn, ...]:
 def file_index_writer(
     file_io: FileIO, data_path: str, schema: TableSchema, indexes: Sequence[IndexedColumn]
 ) -> FileIndexWriter | None:
-    """The writer of a data file's indexes; None: it has none."""
+    """Return the writer of a data file's indexes; None without indexes."""
     if not indexes:
         return None
     builders = {

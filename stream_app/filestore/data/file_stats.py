@@ -21,34 +21,34 @@ class FileStats:
     """Reads the statistics of files.
 
     Attributes:
-        columns: the columns of today that are asked about.
-        schema_of: gives the schema of a number.
+        columns: the requested columns of the current schema.
+        schema_of: returns the schema of a number.
     """
 
     columns: RowType
     schema_of: Callable[[int], TableSchema]
 
     def keys(self, file: DataFileMeta) -> dict[str, ColumnStats]:
-        """Statistics of the key's columns, with deletes and older versions."""
+        """Return statistics of the key columns, which include deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         names = schema.trimmed_primary_keys
         key_stats = simple_stats(file.key_stats, schema.key_type)
         if names and key_stats[0].minimum is None:
-            # The least and greatest key are always there, and exact.
+            # The minimum and maximum key always exist, and are exact.
             types = schema.key_type.types
             low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
-            if low is not None:  # else the column has nulls, which precede its values
+            if low is not None:  # otherwise the column has nulls, which precede its values
                 key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
-        # A column that the file lacks is not a key: a null here may have a value elsewhere.
+        # A column that the file lacks is not a key column: another file may have its value.
         by_name = dict(zip(names, key_stats, strict=True))
         return self._by_name(file, schema, by_name, missing_is_null=False)
 
     def of_all_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
-        """Statistics of all columns, with deletes and older versions."""
+        """Return statistics of all columns, which include deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         by_column = value_stats(file, schema)
         if file.write_cols is not None:
-            # Such a file lacks columns, whose values may be in another file.
+            # Another file may have the values of columns that such a file lacks.
             by_column = {
                 name: stats for name, stats in by_column.items() if name in file.write_cols
             }
@@ -72,7 +72,7 @@ class FileStats:
                 asked.append((column, None))
             elif before is not None and before.name in by_column:
                 stats = by_column[before.name]
-                # Java tells the bounds of CHAR in ORC with blanks that the values lack.
+                # Java's bounds of CHAR in ORC have blanks that the values lack.
                 if before.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
                     stats = ColumnStats(null_count=stats.null_count)
                 asked.append((column, before))
@@ -81,24 +81,24 @@ class FileStats:
 
 
 def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
-    """The statistics in a file's entry, by the names of the file's schema.
+    """Return the statistics in a file's entry, by the names of the file's schema.
 
-    A file with a part of the columns has the statistics of that part.
+    A file with only some columns has statistics of only these.
     """
     names = file.write_cols if file.value_stats_cols is None else file.value_stats_cols
     if names is None:
         names = tuple(schema.fields.names)
     elif not set(names) <= set(schema.fields.names):
-        return {}  # one of them is a column of the format, whose type is not the table's
+        return {}  # one is a system column of the format, without a type in the table
     columns = schema.fields.project(names)
     return dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
 
 
 def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:
-    """The statistics of columns; unknown where the writer recorded none.
+    """Return the statistics of columns, which are unknown if the writer recorded none.
 
     Raises:
-        CorruptFileError: they belong to another number of columns.
+        CorruptFileError: the statistics have another number of columns.
     """
     if not stats.null_counts:
         return [UNKNOWN_STATS] * len(columns)

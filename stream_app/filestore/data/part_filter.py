@@ -1,6 +1,6 @@
 """Chooses the parts of a data file that must be read: row groups, and pages within them.
 
-`data_file_reader` calls it with the columns of each file, and the file's format asks it about each
+`data_file_reader` calls it with the columns of each file, and the file's format queries it for each
 part.
 """
 
@@ -33,7 +33,7 @@ class PartFilter(Protocol):
     """Chooses parts of any file of a table."""
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
-        """The choice in a file of these columns; None: all of it is read."""
+        """Return the choice of parts for a file with these columns; None: read all parts."""
         ...
 
 
@@ -42,8 +42,8 @@ class PartsOfCondition:
     """A condition on rows, and the columns whose statistics may be used.
 
     Attributes:
-        names: all columns of the condition. Only the key's where versions are merged: pruning a
-            version would bring an older one back.
+        names: all columns of the condition. In a merging read only key columns, because skipping a
+            version would restore an older one.
     """
 
     condition: StatsFilter
@@ -57,7 +57,7 @@ class PartsOfCondition:
 
 @dataclass(frozen=True, slots=True)
 class _PassingParts:
-    """Implements `PartChoice`: the parts in which a row may pass."""
+    """Implements `PartChoice`: chooses the parts in which a row may pass."""
 
     condition: StatsFilter
     asked: Sequence[tuple[DataField, DataField | None]]
@@ -96,13 +96,13 @@ class _PassingParts:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfKeys:
-    """The parts of a sorted file that may have one of some keys.
+    """Chooses the parts of a sorted file that may have one of the given keys.
 
-    It uses only the first column of the key, whose values ascend from part to part.
+    It uses only the first key column, whose values ascend from part to part.
 
     Attributes:
         name: the name of that column.
-        keys: ascending; keys as `format.binary_row.key_order` gives them.
+        keys: the keys in ascending order, as results of `format.binary_row.key_order`.
     """
 
     name: str
@@ -118,7 +118,7 @@ class PartsOfKeys:
 
 @dataclass(frozen=True, slots=True)
 class _PartsWithKeys:
-    """Implements `PartChoice`; a part of unknown bounds is read."""
+    """Implements `PartChoice`: reads parts with unknown bounds."""
 
     column: tuple[str, DataType]
     keys: Sequence[Any]
@@ -136,7 +136,7 @@ class _PartsWithKeys:
 
     def _may_be_in(self, stats: ColumnStats) -> bool:
         if stats.null_count != 0 and self.keys and is_null(self.keys[0][0]):
-            return True  # bounds say nothing about nulls
+            return True  # bounds do not cover nulls
         low, high = (
             bound.encode() if isinstance(bound, str) else bound
             for bound in (stats.minimum, stats.maximum)

@@ -1,8 +1,8 @@
 """Writes batches of one bucket into files of the target size.
 
-Rows are buffered into row groups. After each row group the file's actual size decides whether to
-begin the next file. The kind of file adds its own columns and metadata: `KeyValueFile`,
-`RowDataFile`.
+The writer buffers rows into row groups. After each row group the file's actual size decides whether
+to begin the next file. `KeyValueFile` and `RowDataFile` add the columns and metadata of their
+kinds.
 
 Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`,
 `io/KeyValueDataFileWriter.java`, `io/RowDataFileWriter.java`.
@@ -52,15 +52,15 @@ ROW_GROUP_BYTES_MAX = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """The settings of all files that one writer makes.
+    """The settings of all files of one writer.
 
     Attributes:
-        options: the table's, with those of the files' level.
+        options: the table's options, with those of the files' level.
         folder: the bucket's folder.
-        new_name: gives names of new files.
-        creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
-        indexes: of columns, that each file has.
-        summed: the columns of the rows' checksum; empty: none is needed.
+        new_name: returns the name of a new file.
+        creation_time_ms: returns the local wall clock as if it were UTC, which Paimon stores.
+        indexes: the column indexes that each file has.
+        summed: the columns of the rows' checksum; empty without checksum.
     """
 
     file_io: FileIO
@@ -96,7 +96,7 @@ class OpenDataFile(ABC):
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """The number of bytes written."""
         return int(self._sink.tell())
 
     def write(self, rows: pa.Table) -> None:
@@ -127,7 +127,7 @@ class OpenDataFile(ABC):
         return file if self._index is None else self._index.put_into(file)
 
     def abort(self) -> None:
-        """Close without finishing, and delete; an error here must not hide the cause."""
+        """Close without finishing, and delete. An error here must not hide the cause."""
         for close in (self._writer.close, self._sink.close):
             with contextlib.suppress(OSError, pa.ArrowException):
                 close()
@@ -139,7 +139,7 @@ class OpenDataFile(ABC):
 
     @abstractmethod
     def sum_of(self, rows: pa.Table) -> ChangeSum:
-        """The checksum by which the rows change a table."""
+        """Return the checksum by which the rows change a table."""
 
     @abstractmethod
     def count(self, rows: pa.Table) -> None:
@@ -147,7 +147,7 @@ class OpenDataFile(ABC):
 
     @abstractmethod
     def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
-        """The metadata of the whole file."""
+        """Return the metadata of the whole file."""
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class RollingFileWriter:
     """Writes batches of one bucket.
 
     Attributes:
-        open_file: begins a file; gets the number of rows that the writer's earlier files hold.
+        open_file: begins a file; its argument is the number of rows in earlier files.
     """
 
     new_files: NewFiles
@@ -180,7 +180,7 @@ class RollingFileWriter:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, ...]:
-        """Finish the last file; return the metadata of all files."""
+        """Finish the last file, and return the metadata of all files."""
         self._flush()
         self._roll()
         return tuple(self._done)
@@ -199,8 +199,8 @@ class RollingFileWriter:
     @property
     def _row_group_bytes(self) -> int:
         schema = self.new_files.schema
-        # Arrow takes two to five times the room of Parquet: half the target ends near it. An
-        # eighth of the buffer, for each of two writers, keeps a task near its budget.
+        # Arrow takes two to five times the space of Parquet, so half the target size gives files
+        # near it. An eighth of the buffer for each of two writers keeps a task near its budget.
         near_target = schema.target_file_size // 2
         of_buffer = schema.core_options[WRITE_BUFFER_SIZE] // 8
         return max(1, min(ROW_GROUP_BYTES_MAX, near_target, of_buffer))
@@ -223,9 +223,9 @@ class RollingFileWriter:
 
 
 class RowDataFile(OpenDataFile):
-    """A file of rows in the order in which they came, without a key.
+    """A file of rows without a key, in their order of arrival.
 
-    A row's sequence number is not in the file: it is the first one plus the row's position.
+    The file does not store sequence numbers: a row's is the first one plus the row's position.
     """
 
     def __init__(self, new_files: NewFiles, first_sequence_number: int) -> None:
@@ -233,21 +233,21 @@ class RowDataFile(OpenDataFile):
         super().__init__(new_files, arrow_schema(new_files.schema.fields))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """All columns, as they are."""
+        """Return all columns unchanged."""
         return list(rows.columns)
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
-        """The checksum of the rows, all of which are inserts."""
+        """Return the checksum of the rows, all of which are inserts."""
         return ChangeSum(sum_of_rows(rows, self.new_files.summed))
 
     def count(self, rows: pa.Table) -> None:
-        """Do nothing: only the number of rows matters."""
+        """Do nothing, because only the number of rows matters."""
 
     def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file without a key.
 
         A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
-        ones even with unknown bounds.
+        statistics, even if the bounds are unknown.
         """
         schema = self.new_files.schema
         of_values, value_stats_columns = value_stats(
@@ -276,7 +276,7 @@ class RowDataFile(OpenDataFile):
 
 
 class KeyValueFile(OpenDataFile):
-    """A file of key-value batches; they come in key order."""
+    """A file of key-value batches in key order."""
 
     def __init__(self, new_files: NewFiles) -> None:
         self._schema = new_files.schema
@@ -288,7 +288,7 @@ class KeyValueFile(OpenDataFile):
         super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """The columns with a copy of the key in front, unless the file is thin.
+        """Return the columns, after a copy of the key unless the file is thin.
 
         Raises:
             MergeError: a merged row lacks a value of a NOT NULL column.
@@ -309,7 +309,7 @@ class KeyValueFile(OpenDataFile):
         )
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
-        """The checksum of the changes, by their kinds."""
+        """Return the checksum of the changes by their kinds."""
         return sum_of_changes(rows, self.new_files.summed)
 
     def count(self, rows: pa.Table) -> None:

@@ -1,11 +1,11 @@
-"""Decides from statistics of columns whether any row can pass a condition.
+"""Decides by statistics of columns whether any row may pass a condition.
 
-The same test serves partitions, manifests, data files and row groups. It turns the statistics into
-a condition that all rows meet, and lets Arrow's simplification find a contradiction to the filter.
+The same test serves partitions, manifests, data files and row groups. It converts the statistics to
+a condition that all rows fulfil, and Arrow's simplification detects a contradiction to the filter.
 If a column has no statistics, a row may pass.
 
-Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node;
-`pyarrow.dataset` prunes row groups and partitions by the means that are used here.
+Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node; `pyarrow.dataset`
+prunes row groups and partitions in the same way.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class StatsFilter:
     columns: RowType
 
     def passing(self, candidates: Iterable[RowStats]) -> list[bool]:
-        """Whether a row of each candidate may pass; false only if surely none does."""
-        # Arrow prunes fragments of a dataset by their guarantees, without opening a file.
+        """Return for each candidate whether a row may pass; false only if surely none does."""
+        # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [
             _FORMAT.make_fragment(str(place), _NO_FILES, partition_expression=self._known(stats))
             for place, stats in enumerate(candidates)
@@ -70,7 +70,7 @@ class StatsFilter:
 
 
 def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
-    """A condition that all rows satisfy; None if the statistics imply none."""
+    """Return a condition that all rows fulfil; None if the statistics imply none."""
     field = pc.field(column.name)
     if stats.null_count is not None and stats.null_count >= row_count:
         return field.is_null()
@@ -78,18 +78,19 @@ def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expre
     if not bounds:
         return field.is_valid() if stats.null_count == 0 else None
     if stats.null_count != 0:
-        # Bound by bound: Arrow derives nothing from a null beside both bounds together.
+        # Combine nulls with each bound separately, because Arrow derives nothing from both bounds
+        # together.
         bounds = [bound | field.is_null() for bound in bounds]
     return reduce(and_, bounds)
 
 
 def _bounds(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> list[pc.Expression]:
-    # NaN is outside of the bounds that Parquet keeps.
+    # Parquet's bounds leave out NaN.
     if stats.minimum is None or stats.maximum is None or data_type.root in FLOAT_ROOTS:
         return []
     try:
         low, high = (arrow_scalar(value, data_type) for value in (stats.minimum, stats.maximum))
-    except (pa.ArrowInvalid, OverflowError):  # a time beyond the range of Arrow's type
+    except (pa.ArrowInvalid, OverflowError):  # the bound is a time outside of Arrow's range
         return []
     if low == high:
         return [field == pc.scalar(low)]
@@ -101,11 +102,11 @@ def stats_by_name(
     stored: Sequence[ColumnStats],
     row_count: int,
 ) -> dict[str, ColumnStats]:
-    """Statistics of a file's columns under the names and with the types of today.
+    """Return statistics of a file's columns by current name, with current types.
 
     Args:
-        columns: what is wanted, and what it is in the file; None when the file does not know it.
-        stored: statistics of the columns in the file, in order.
+        columns: each wanted column with its column in the file; None if the file lacks it.
+        stored: the statistics of the file's columns, in order.
     """
     remaining = iter(stored)
     return {

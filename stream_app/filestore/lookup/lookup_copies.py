@@ -1,10 +1,10 @@
-"""The local copies of a table's data files on this machine, shared by all tasks of one user.
+"""Keeps local copies of a table's data files on this machine, shared by all tasks of one user.
 
 A data file never changes and its name is unique, so a copy is never stale. A task writes a copy's
 folder under a temporary name and renames it, so a folder with its final name is complete. The
-folder's time stamp is the time until which an unused copy is kept. So any task can delete expired
-copies, also those of abandoned tables and killed tasks. A task that has mapped a copy can read it
-even after another task has deleted it.
+folder's timestamp is the time until which an unused copy is kept. So any task can delete expired
+copies, including those of abandoned tables and killed tasks. A task that has mapped a copy can read
+it even after another task has deleted it.
 
 A lost or damaged copy is recreated from the table.
 """
@@ -47,13 +47,13 @@ _UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
 
 
 def local_copies_folder() -> Path:
-    """The folder for all tables, below the folder for temporary files of the cluster's tasks."""
+    """Return the folder for all tables, below the temporary folder of the cluster's tasks."""
     return kept_folder("lookup")
 
 
 def copies_bytes(root: Path) -> int:
-    """Bytes of the copies of all tables, on this machine."""
-    with contextlib.suppress(OSError):  # there is none
+    """Return the bytes of all tables' copies on this machine."""
+    with contextlib.suppress(OSError):  # the folder does not exist
         return sum(copy.size for folder in root.iterdir() for copy in _kept(folder))
     return 0
 
@@ -68,8 +68,8 @@ class CopiedFile:
 
     Attributes:
         path: the path of the data file.
-        columns: id and type of each: one that was dropped and added again, or that has another type
-            now, has other values.
+        columns: the id and type of each column, which determine its values: a column may be dropped
+            and added again, or get another type.
         schema: the schema of the rows, with the system columns.
     """
 
@@ -91,11 +91,11 @@ class LookupCopies:
 
     Attributes:
         root: the folder of all tables' copies.
-        table: where the table is.
-        retention_ms: how long an unused copy stays (``lookup.cache-file-retention``).
-        most_bytes: the most bytes of all copies of the table (``lookup.cache-max-disk-size``);
-            None: any number.
-        count: gets how many of `EVENTS` there were, and `COPIED_BYTES`.
+        table: the table's location.
+        retention_ms: the time for which an unused copy stays (``lookup.cache-file-retention``).
+        most_bytes: the maximum bytes of all copies of the table (``lookup.cache-max-disk-size``);
+            None: no limit.
+        count: receives the counts of `EVENTS` and `COPIED_BYTES`.
     """
 
     root: Path
@@ -106,7 +106,7 @@ class LookupCopies:
     count: Callable[[Mapping[str, int]], None] = field(default=_uncounted, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
-        """The copy of a data file, or None. A damaged copy is deleted."""
+        """Return the copy of a data file, or None. It deletes a damaged copy."""
         copy = self._find(file)
         self.count({MISS if copy is None else HIT: 1})
         return copy
@@ -122,14 +122,14 @@ class LookupCopies:
             if folder.exists():
                 self.forget(file, error)
             return None
-        with contextlib.suppress(OSError):  # the disk is read-only, or another task deletes it
+        with contextlib.suppress(OSError):  # it is read-only, or being deleted
             self._keep(folder)
         return copy
 
     def make(
         self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
-        """Copy a data file; None if there is no room for it. Another task may make the same copy.
+        """Copy a data file; None without space. Another task may make the same copy.
 
         Raises:
             CorruptFileError: the rows cannot be read.
@@ -146,7 +146,7 @@ class LookupCopies:
                 )
                 self.count({MADE: 1, COPIED_BYTES: _size(unfinished)})
                 self._keep(unfinished)
-                with contextlib.suppress(OSError):  # another task was faster
+                with contextlib.suppress(OSError):  # another task has made the copy
                     unfinished.rename(self._table_folder / file.name)
         except TooLargeError:
             return None
@@ -176,7 +176,7 @@ class LookupCopies:
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})
                 if not mine:
-                    with contextlib.suppress(OSError):  # another table's copies are there
+                    with contextlib.suppress(OSError):  # it still has another table's copies
                         other.rmdir()
 
     @property
@@ -195,12 +195,12 @@ class LookupCopies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _room(self) -> int:
-        """The greatest size of a copy: half of the disk's free bytes, which others need too."""
+        """Return the maximum size of a copy, half of the disk's free bytes."""
         room = shutil.disk_usage(self._table_folder).free // 2
         return room if self.most_bytes is None else min(room, self.most_bytes)
 
     def _check_owner(self) -> None:
-        """Refuse rows of a folder in which another user may write."""
+        """Refuse a folder in which another user may write."""
         for folder in (self.root, self.root.parent):
             if folder.stat().st_uid != os.getuid():
                 raise PermissionError(f"{folder} belongs to another user")

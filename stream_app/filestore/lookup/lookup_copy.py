@@ -1,10 +1,10 @@
-"""One copy of a data file: its rows as Arrow, mapped into memory, and an index of its keys.
+"""A copy of a data file: its rows as Arrow, mapped into memory, and an index of its keys.
 
-The index is a sorted column with a 64-bit number for each row, made of the key's hash and the row's
-position. A look-up searches all hashes at once by binary search, so it touches only the pages with
+The index is a sorted column with a 64-bit number for each row, which joins the key's hash and the
+row's position. A look-up searches all hashes at once by binary search, so it reads only pages with
 matches. The result includes rows of other keys with the same hash; the caller compares keys.
 
-Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; columns and the index are our own way.
+Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; columns and the index are our own design.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLACE_MASK = np.uint64((1 << 32) - 1)
 
 
 class TooLargeError(Exception):
-    """The copy would have more bytes than it may have."""
+    """The copy would exceed its maximum size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LookupCopy:
     """A copy of n rows in m batches.
 
     Attributes:
-        starts: int64 [m + 1]; the place of each batch's first row, and n.
+        starts: int64 [m + 1]; the place of each batch's first row, then n.
         index: uint64 [n], ascending.
     """
 
@@ -52,8 +52,8 @@ class LookupCopy:
         """Open a copy that `write_copy` has written.
 
         Raises:
-            FileNotFoundError: there is none.
-            BROKEN: it is damaged, or of other rows.
+            FileNotFoundError: the copy does not exist.
+            BROKEN: the copy is damaged, or has other rows.
         """
         batches = pa.ipc.open_file(pa.memory_map(str(folder / _ROWS)))
         starts = np.load(folder / _STARTS)
@@ -66,7 +66,7 @@ class LookupCopy:
     def rows_of(
         self, hashes: MurmurHashes, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """The rows whose key has one of the hashes, in the file's order, and their places.
+        """Return the rows whose key has one of the hashes, in the file's order, and their places.
 
         Three rows, of which the second has the only wanted hash::
 
@@ -109,17 +109,17 @@ def write_copy(
     hashes_of: HashesOf,
     most_bytes: int,
 ) -> None:
-    """Write a copy of at least one row into an empty folder; it is durable then.
+    """Write a durable copy of at least one row into an empty folder.
 
     Args:
-        rows: all rows of a data file, in its order.
-        most_bytes: that the copy may have, about.
+        rows: all rows of a data file, in order.
+        most_bytes: the approximate maximum size of the copy.
 
     Raises:
-        TooLargeError: it would have more; nothing but the first rows was read.
+        TooLargeError: the copy would be larger; only the first rows were read.
         OSError: the disk is full, or cannot be written.
     """
-    # Not mapped while it is written: a write into a hole on a full disk would kill the process.
+    # Do not map the file while writing: a write into a hole on a full disk would kill the process.
     index = np.empty(row_count, np.uint64)
     starts = [0]
     writer: pa.ipc.RecordBatchFileWriter | None = None

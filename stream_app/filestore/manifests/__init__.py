@@ -1,1 +1,1 @@
-"""Manifests, manifest lists and the indexes: deletion vectors, hashes of keys."""
+"""Reads and writes manifests, manifest lists and index files: deletion vectors, hashes of keys."""

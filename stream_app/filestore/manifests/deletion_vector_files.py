@@ -1,4 +1,4 @@
-"""Files of deletion vectors.
+"""Reads and writes files of deletion vectors.
 
 The index manifest lists a snapshot's index files (`filestore.manifests.manifest_files`).
 `planning.commit.index_changes` decides which are rewritten.
@@ -39,7 +39,7 @@ class DeletionVectorFiles:
     """Reads and writes deletion vectors.
 
     Attributes:
-        target_size: bytes beyond which a further file is begun
+        target_size: the bytes beyond which a new file begins
             (``deletion-vector.index-file.target-size``).
     """
 
@@ -50,7 +50,7 @@ class DeletionVectorFiles:
     def read_buckets(
         self, entries: Iterable[IndexManifestEntry]
     ) -> dict[tuple[bytes, int], BucketVectors]:
-        """All deletion vectors, by partition and bucket; index files of other types are left out.
+        """Return all deletion vectors by partition and bucket, without index files of other types.
 
         Raises:
             CorruptFileError: as `read`, or a data file has two vectors.
@@ -73,10 +73,11 @@ class DeletionVectorFiles:
     def read(
         self, entry: IndexManifestEntry, data_files: Collection[str] | None = None
     ) -> BucketVectors:
-        """The vectors of one file, of all its data files or of some.
+        """Return the vectors of one file, for all of its data files or some.
 
         Raises:
-            CorruptFileError: missing, of another size than its metadata says, or unreadable.
+            CorruptFileError: the file is missing, unreadable, or its size differs from its
+                metadata.
         """
         path = self._path(entry)
         try:
@@ -110,8 +111,8 @@ class DeletionVectorFiles:
         """Write the vectors of one bucket, and return the ADD entries of the new files.
 
         Args:
-            in_one_file: however large it gets. A bucket has only one file, unless all rows of
-                the partition are in a bucket that is not a bucket (``bucket = -1``).
+            in_one_file: whether to write one file of any size. A real bucket has only one file, but
+                a partition of an append table with ``bucket = -1`` may have several.
         """
         target_size = None if in_one_file else self.target_size
         entries = []

@@ -1,4 +1,4 @@
-"""Files with the hashes of a bucket's keys, of tables with ``bucket = -1`` and a key.
+"""Reads and writes files with the hashes of a bucket's keys, for ``bucket = -1`` with a key.
 
 Source: Paimon `index/HashIndexFile.java`, `index/IndexFileHandler.java`.
 """
@@ -23,10 +23,10 @@ class HashIndexFiles:
     paths: FileStorePathFactory
 
     def read(self, entry: IndexManifestEntry) -> Hashes:
-        """The hashes of one file, int32 [n] in ascending order.
+        """Return the hashes of one file in ascending order: int32 [n].
 
         Raises:
-            CorruptFileError: missing, or of another size than its metadata says.
+            CorruptFileError: the file is missing, or its size differs from its metadata.
         """
         file = entry.index_file
         path = self.paths.index_file(entry.partition, entry.bucket, file)
@@ -42,10 +42,10 @@ class HashIndexFiles:
             raise CorruptFileError(error.what, where=path, fix=error.fix) from error
 
     def write(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexManifestEntry:
-        """Write the hashes of a bucket; the ADD entry of the new file.
+        """Write the hashes of a bucket, and return the ADD entry of the new file.
 
         Args:
-            hashes: int32 [n], each once.
+            hashes: int32 [n], distinct.
         """
         data = encode_hashes(hashes)
         entry = IndexManifestEntry(

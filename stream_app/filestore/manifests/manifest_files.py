@@ -1,4 +1,4 @@
-"""Manifests, manifest lists and index manifests of a table.
+"""Reads and writes manifests, manifest lists and index manifests of a table.
 
 Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`,
 `manifest/IndexManifestFile.java`.
@@ -39,7 +39,8 @@ class ManifestFiles:
     """Reads and writes manifests.
 
     Attributes:
-        options: ``manifest.compression`` and ``manifest.target-file-size`` of what is written.
+        options: the table's ``manifest.compression`` and ``manifest.target-file-size``, for
+            writing.
     """
 
     file_io: FileIO
@@ -53,14 +54,14 @@ class ManifestFiles:
 
     @property
     def target_size(self) -> int:
-        """Bytes at which a manifest is split."""
+        """The bytes beyond which a new manifest begins."""
         return self.options[MANIFEST_TARGET_FILE_SIZE]
 
     def read_list(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
-        """The manifests that a manifest list names.
+        """Return the manifests that a manifest list names.
 
         Args:
-            size: the size of the file, by the snapshot; None: unknown.
+            size: the file's size in the snapshot; None if unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.
@@ -68,10 +69,10 @@ class ManifestFiles:
         return self._read(name, size, decode_manifest_list)
 
     def read_manifest(self, name: str, size: int | None = None) -> list[ManifestEntry]:
-        """The entries of a manifest.
+        """Return the entries of a manifest.
 
         Args:
-            size: the size of the file, by the manifest list; None: unknown.
+            size: the file's size in the manifest list; None if unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.
@@ -79,32 +80,32 @@ class ManifestFiles:
         return self._read(name, size, decode_manifest)
 
     def read_index_manifest(self, name: str | None) -> list[IndexManifestEntry]:
-        """All index files of a snapshot; none for a snapshot that names no index manifest.
+        """Return a snapshot's index files; empty without an index manifest.
 
         Raises:
-            CorruptFileError: it is missing or unreadable.
+            CorruptFileError: the index manifest is missing or unreadable.
         """
         return [] if name is None else self._read(name, None, decode_index_manifest)
 
     def write_index_manifest(self, entries: Sequence[IndexManifestEntry]) -> str:
-        """Write all index files of a snapshot; the name for the snapshot."""
+        """Write the index manifest of a snapshot, and return its name."""
         name = new_name("index-manifest")
         data = encode_index_manifest(entries, codec=self.codec)
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return name
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
-        """Write a manifest list; its name and its size in bytes."""
+        """Write a manifest list, and return its name and its size in bytes."""
         name = new_name("manifest-list")
         data = encode_manifest_list(metas, codec=self.codec)
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return name, len(data)
 
     def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Write entries as manifests; returns none without entries.
+        """Write entries as manifests, and return these; empty without entries.
 
-        All but the last have the target size, or little more: every later commit would merge
-        smaller ones again. Of the entries about one manifest is held in memory at a time.
+        All but the last have the target size or slightly more, because later commits would merge
+        smaller ones again. About one manifest's entries are in memory at a time.
         """
         rest = iter(entries)
         metas: list[ManifestFileMeta] = []
@@ -112,7 +113,7 @@ class ManifestFiles:
         while chunk:
             data = encode_manifest(chunk, codec=self.codec)
             if len(data) < self.target_size:
-                # As many more as are probably needed, but not one by one.
+                # Add about as many entries as are still needed, but not one by one.
                 missing = len(chunk) * (self.target_size - len(data)) // len(data)
                 more = list(islice(rest, max(missing, 1 + len(chunk) // 16)))
                 if more:
@@ -146,7 +147,7 @@ class ManifestFiles:
                 where=path,
                 fix="if the snapshot has just expired read a newer one; else restore the file",
             ) from None
-        # An Avro file that is cut between two blocks looks whole.
+        # An Avro file that is truncated between two blocks seems complete.
         if size is not None and size != len(data):
             raise CorruptFileError(
                 f"a manifest has {len(data)} bytes, what names it says {size}",

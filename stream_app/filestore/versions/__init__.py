@@ -1,1 +1,1 @@
-"""Files that name versions: snapshots, tags, changelogs, schemas, consumers."""
+"""Reads and writes files of versions: snapshots, tags, changelogs, schemas, consumers."""

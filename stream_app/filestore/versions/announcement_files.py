@@ -1,8 +1,8 @@
-"""Announcements of expiries and rollbacks: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
+"""Announces expiries and rollbacks: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
 
 Each announcement is a separate JSON file, so no process withdraws another's. The files lie beside
-the tags, because every engine ignores names there without the prefix ``tag-``. From the folders of
-snapshots and changelogs Paimon's orphan removal would delete them.
+the tags, because all engines ignore names there without the prefix ``tag-``. In the folders of
+snapshots and changelogs, Paimon's orphan removal would delete them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class ExpiryAnnouncement:
     """Announces that an expiry deletes snapshots, which may be half deleted.
 
     Attributes:
-        begin, end: the numbers from `begin` up to, and without, `end`.
-        end_list: the delta list of the snapshot `end`, which stays: no other snapshot has it, also
-            when its number is given again after a rollback.
-        tagged: those of the numbers whose files stay, because they have tags.
+        begin, end: the numbers from `begin` to before `end`.
+        end_list: the delta manifest list of the snapshot `end`, which stays. It identifies the
+            snapshot, even if a rollback lets its number be reused.
+        tagged: the numbers whose files stay, because they have tags.
     """
 
     ACTOR: ClassVar = "expiry"
@@ -53,7 +53,7 @@ class ExpiryAnnouncement:
         """Decode the announcement in a file.
 
         Raises:
-            CorruptFileError: it is not an announcement.
+            CorruptFileError: the bytes are not an announcement.
         """
         json = JsonObject.decode(data, what="tag/expiring")
         return cls(
@@ -70,7 +70,7 @@ class RollbackAnnouncement:
 
     Attributes:
         target: the number of that version.
-        going: the delta lists of the expiring snapshots, by number; "" for an unreadable one.
+        going: number of a snapshot to delete → its delta manifest list; "" if it is unreadable.
     """
 
     ACTOR: ClassVar = "rollback"
@@ -100,14 +100,14 @@ Announced = TypeVar("Announced", ExpiryAnnouncement, RollbackAnnouncement)
 
 @dataclass(frozen=True, slots=True)
 class Announcements(Generic[Announced]):
-    """Reads and writes the announcements of one kind, of the table at `root`."""
+    """Reads and writes the announcements of one kind for the table at `root`."""
 
     file_io: FileIO
     root: str
     kind: type[Announced]
 
     def announce(self, announcement: Announced) -> str:
-        """Announce the versions to delete, durably; returns the announcement's name.
+        """Announce durably the versions to delete, and return the announcement's name.
 
         Raises:
             OSError: the file system refused; the announcement was not made, unless its deletion
@@ -123,7 +123,7 @@ class Announcements(Generic[Announced]):
         return name
 
     def announcements(self, listed: Collection[str] | None = None) -> dict[str, Announced]:
-        """All announcements, by name.
+        """Return all announcements, by name.
 
         Args:
             listed: the folder's names, if the caller has just listed it.
@@ -148,7 +148,7 @@ class Announcements(Generic[Announced]):
         return announced
 
     def withdraw(self, name: str) -> None:
-        """Withdraw an announcement; nothing happens when it is not there."""
+        """Withdraw an announcement, if it exists."""
         self.file_io.delete(self._path(name))
 
     def _path(self, name: str) -> str:

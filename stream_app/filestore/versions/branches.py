@@ -1,4 +1,4 @@
-"""The branches of a table: ``branch/branch-<name>``, each with separate snapshots and tags.
+"""Handles a table's branches, ``branch/branch-<name>``, each with separate snapshots and tags.
 
 A branch begins empty or as a copy of a snapshot. Its data files, manifests and index files lie in
 the main table's folders. A path ``…/table$branch_<name>`` names it, as in Paimon.
@@ -19,7 +19,7 @@ BRANCH_MARK = "$branch_"
 
 
 def branch_names(file_io: FileIO, root: str) -> list[str]:
-    """The names of all branches of the table at `root`, in order."""
+    """Return the names of all branches of the table at `root`, in order."""
     return sorted(
         status.name.removeprefix(_PREFIX)
         for status in file_io.list_status(f"{root}/branch")
@@ -28,12 +28,12 @@ def branch_names(file_io: FileIO, root: str) -> list[str]:
 
 
 def branch_root(root: str, name: str) -> str:
-    """The folder in which a branch's schemas, snapshots and tags lie."""
+    """Return the folder of a branch's schemas, snapshots and tags."""
     return f"{root}/branch/{_PREFIX}{name}"
 
 
 def branch_path(path: str) -> str:
-    """The folder of ``…/table$branch_<name>``; other paths stay as they are."""
+    """Return the folder of ``…/table$branch_<name>``; other paths stay unchanged."""
     root, mark, name = path.rpartition(BRANCH_MARK)
     if not mark or "/" in name:
         return path
@@ -41,7 +41,7 @@ def branch_path(path: str) -> str:
 
 
 def check_branch_name(name: str) -> None:
-    """See that a new branch can have a name.
+    """Check that a new branch can have a name.
 
     Raises:
         UsageError: it cannot.
@@ -54,16 +54,16 @@ def check_branch_name(name: str) -> None:
 
 
 def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
-    """A branch folder's table folder and branch name; for other folders the path and ""."""
+    """Return a branch folder's table folder and branch name; for other folders the path and ""."""
     match = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
-    # Otherwise it is a table with such a name.
+    # Otherwise the folder is a table with such a name.
     if match and file_io.list_status(f"{match[1]}/schema"):
         return match[1], match[2]
     return path, ""
 
 
 def delete_branch_files(file_io: FileIO, root: str, name: str) -> None:
-    """Delete a branch's folder; repeating it completes it.
+    """Delete a branch's folder. A repetition completes a crashed deletion.
 
     Raises:
         OSError: the file system refused.
@@ -84,5 +84,5 @@ def _delete_tree(file_io: FileIO, folder: str) -> None:
 
 
 def version_roots(file_io: FileIO, root: str) -> list[str]:
-    """The folders with versions: of the main branch, which is `root`, and of the others."""
+    """Return the folders with versions: `root` for the main branch, and those of other branches."""
     return [root, *(branch_root(root, name) for name in branch_names(file_io, root))]

@@ -1,7 +1,7 @@
-"""The long-lived changelogs of a table: ``changelog/changelog-<n>``, with LATEST and EARLIEST.
+"""Manages a table's long-lived changelogs: ``changelog/changelog-<n>``, LATEST and EARLIEST.
 
-Where changelogs are kept longer than snapshots, expiry writes a copy of the snapshot's file here
-before it deletes it. The data files in the copy may have been deleted.
+If changelogs are kept longer than snapshots, expiry copies the snapshot's file here before it
+deletes the snapshot. The data files that the copy names may be deleted.
 
 Source: Paimon `utils/ChangelogManager.java`, `Changelog.java`.
 """
@@ -30,15 +30,15 @@ class ChangelogManager:
     root: str
 
     def ids(self) -> list[int]:
-        """The numbers of all changelogs, which are those of their snapshots, ascending."""
+        """Return the numbers of all changelogs, which are those of their snapshots, ascending."""
         return numbers_of(self.file_io, f"{self.root}/changelog", _PREFIX)
 
     def changelog(self, snapshot_id: int) -> Snapshot:
-        """The snapshot that a changelog keeps.
+        """Return the snapshot that a changelog keeps.
 
         Raises:
-            FileNotFoundError: there is none of this number.
-            CorruptFileError: it is not a snapshot.
+            FileNotFoundError: the changelog does not exist.
+            CorruptFileError: the file is not a snapshot.
         """
         path = self._path(snapshot_id)
         data = self.file_io.read_bytes(path)
@@ -48,14 +48,14 @@ class ChangelogManager:
             raise CorruptFileError(error.what, where=path, fix=error.fix) from error
 
     def commit(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot's changelog; nothing happens when it is kept already."""
+        """Keep a snapshot's changelog, unless it is already kept."""
         path = self._path(snapshot.snapshot_id)
         self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
     def delete(self, snapshot_ids: Collection[int]) -> None:
-        """Delete changelogs for good; writes the hints first, so that they name no deleted one.
+        """Delete changelogs durably. The hints are written first, so that they name no deleted one.
 
-        Java believes LATEST unless there is a later file.
+        Java trusts LATEST unless a later file exists.
         """
         if not snapshot_ids:
             return
@@ -65,7 +65,7 @@ class ChangelogManager:
         self.sync_deletions()
 
     def sync_deletions(self) -> None:
-        """Sync, so that no deleted changelog comes back after a crash of the machine."""
+        """Sync, so that no deleted changelog reappears after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/changelog")
 
     def write_hints(self) -> None:
@@ -75,7 +75,7 @@ class ChangelogManager:
     def _write_hints(self, ids: list[int]) -> None:
         for name, place in ((_LATEST, -1), (_EARLIEST, 0)):
             path = f"{self.root}/changelog/{name}"
-            with contextlib.suppress(OSError):  # readers list the folder then
+            with contextlib.suppress(OSError):  # readers then list the folder
                 if ids:
                     self.file_io.overwrite(path, str(ids[place]).encode())
                 else:
@@ -83,7 +83,7 @@ class ChangelogManager:
                     self.sync_deletions()
 
     def hints(self) -> tuple[int | None, int | None]:
-        """The numbers in LATEST and EARLIEST; None when a hint is absent or unreadable."""
+        """Return the numbers in LATEST and EARLIEST; None if a hint is absent or unreadable."""
         folder = f"{self.root}/changelog"
         latest = hint_of(self.file_io, f"{folder}/{_LATEST}")
         return latest, hint_of(self.file_io, f"{folder}/{_EARLIEST}")

@@ -1,4 +1,4 @@
-"""The consumer files of a table: ``consumer/consumer-<id>``, JSON such as ``{"nextSnapshot": 7}``.
+"""Manages consumer files: ``consumer/consumer-<id>``, JSON such as ``{"nextSnapshot": 7}``.
 
 A file records a consumer's progress, and protects the snapshots that it has not read yet from
 expiry. The file's modification time is the time of the last progress.
@@ -28,11 +28,11 @@ class ConsumerManager:
     root: str
 
     def next_snapshot(self, consumer_id: str) -> int | None:
-        """The first snapshot that a consumer has not taken yet; None: there is no such consumer.
+        """Return the first snapshot that a consumer has yet to read; None without such a consumer.
 
         Raises:
-            UsageError: the name cannot be that of a file.
-            CorruptFileError: its file says no snapshot.
+            UsageError: no file can have the name.
+            CorruptFileError: the file names no snapshot.
         """
         path = self._path(consumer_id)
         try:
@@ -49,10 +49,10 @@ class ConsumerManager:
             ) from error
 
     def consumers(self) -> list[Consumer]:
-        """All consumers, in the order of their names.
+        """Return all consumers, in the order of their names.
 
         Raises:
-            CorruptFileError: a file says no snapshot.
+            CorruptFileError: a file names no snapshot.
         """
         consumers = []
         for status in self.file_io.list_status(f"{self.root}/consumer"):
@@ -60,7 +60,7 @@ class ConsumerManager:
                 continue
             consumer_id = status.name.removeprefix(_PREFIX)
             following = self.next_snapshot(consumer_id)
-            if following is not None:  # else it was deleted meanwhile
+            if following is not None:  # otherwise it was deleted meanwhile
                 consumers.append(
                     Consumer(
                         consumer_id=consumer_id,
@@ -71,15 +71,14 @@ class ConsumerManager:
         return sorted(consumers, key=lambda consumer: consumer.consumer_id)
 
     def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
-        """The first snapshot that a consumer has yet to take, which expiry must keep; None: no
-        consumer.
+        """Return the first snapshot that a consumer has yet to read; None without consumers.
 
         Args:
-            expiration_millis: consumers that have written nothing for longer do not count
+            expiration_millis: consumers without progress for longer do not count
                 (``consumer.expiration-time``); None: all count.
 
         Raises:
-            CorruptFileError: a file has no snapshot, so the protected versions are unknown.
+            CorruptFileError: a file names no snapshot, so the protected versions are unknown.
         """
         wanted = (
             consumer.next_snapshot
@@ -98,7 +97,7 @@ class ConsumerManager:
         self.file_io.overwrite(self._path(consumer_id), data)
 
     def delete(self, consumer_id: str) -> None:
-        """Delete a consumer durably; nothing happens when there is none.
+        """Delete a consumer durably, if it exists.
 
         Raises:
             UsageError: the name cannot be that of a file.
@@ -106,7 +105,7 @@ class ConsumerManager:
         self._delete([consumer_id])
 
     def expire(self, now_millis: int, expiration_millis: int) -> list[Consumer]:
-        """Forget the consumers that have written nothing for longer than `expiration_millis`."""
+        """Delete consumers without progress for longer than `expiration_millis`."""
         expired = [
             consumer
             for consumer in self.consumers()
@@ -119,7 +118,7 @@ class ConsumerManager:
     def _delete(self, consumer_ids: list[str]) -> None:
         for consumer_id in consumer_ids:
             self.file_io.delete(self._path(consumer_id))
-        # A file that came back would protect expired snapshots, and all later ones.
+        # A file that reappears would protect expired snapshots, and all later ones.
         self.file_io.sync_deletions(f"{self.root}/consumer")
 
     def _path(self, consumer_id: str) -> str:

@@ -9,7 +9,7 @@ from stream_app.fileio.file_io import FileIO
 
 
 def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
-    """The numbers after `prefix` in a folder's names, ascending; other names are ignored."""
+    """Return the numbers after `prefix` in a folder's names, ascending; it ignores other names."""
     numbers = []
     for name in file_io.list_names(folder):
         number = name.removeprefix(prefix)
@@ -19,7 +19,7 @@ def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
 
 
 def hint_of(file_io: FileIO, path: str) -> int | None:
-    """The number in a hint; None when the hint is absent or unreadable."""
+    """Return the number in a hint; None if the hint is absent or unreadable."""
     try:
         return int(file_io.read_bytes(path))
     except (OSError, ValueError):

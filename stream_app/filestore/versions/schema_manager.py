@@ -1,4 +1,4 @@
-"""The schema files of a table: ``schema/schema-<n>``.
+"""Manages a table's schema files: ``schema/schema-<n>``.
 
 Source: Paimon `schema/SchemaManager.java`.
 """
@@ -25,20 +25,20 @@ class SchemaManager:
     root: str
 
     def ids(self) -> list[int]:
-        """Numbers of all schemas, ascending; empty when there is no table."""
+        """Return the numbers of all schemas, ascending; empty without a table."""
         return numbers_of(self.file_io, f"{self.root}/schema", _PREFIX)
 
     def latest(self) -> TableSchema | None:
-        """The newest schema; None when there is no table."""
+        """Return the newest schema; None without a table."""
         ids = self.ids()
         return self.schema(ids[-1]) if ids else None
 
     def schema(self, schema_id: int) -> TableSchema:
-        """One schema.
+        """Return a schema by number.
 
         Raises:
-            FileNotFoundError: it is not there.
-            CorruptFileError: it is not a schema.
+            FileNotFoundError: the schema does not exist.
+            CorruptFileError: the file is not a schema.
         """
         path = self.path(schema_id)
         data = self.file_io.read_bytes(path)
@@ -48,9 +48,7 @@ class SchemaManager:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 
     def fingerprint(self) -> str:
-        """A digest of the table's first schema, which has its creation time, so no other table
-        shares it.
-        """
+        """Return a digest of the first schema, which is unique because of its creation time."""
         try:
             data = self.file_io.read_bytes(self.path(0))
         except FileNotFoundError:
@@ -58,9 +56,9 @@ class SchemaManager:
         return hashlib.sha256(data).hexdigest()
 
     def create(self, schema: TableSchema) -> bool:
-        """Write a schema; return False when one of that number exists already."""
+        """Write a schema; False if one of its number already exists."""
         return self.file_io.create_if_absent(self.path(schema.schema_id), encode_schema(schema))
 
     def path(self, schema_id: int) -> str:
-        """The path of a schema's file."""
+        """Return the path of a schema's file."""
         return f"{self.root}/schema/{_PREFIX}{schema_id}"

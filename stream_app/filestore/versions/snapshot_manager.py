@@ -1,4 +1,4 @@
-"""The snapshot files of a table: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
+"""Manages a table's snapshot files: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
 
 A snapshot exists as soon as its file does. The hints only save a listing, and may be stale or
 absent, for example after a crash.
@@ -27,14 +27,14 @@ class SnapshotLoader(Protocol):
     """A catalog that decides which snapshot of a table is the newest."""
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None when there is none."""
+        """Return the newest snapshot; None without snapshots."""
         ...
 
     def roll_back(self, target: int, newest: int) -> None:
-        """Make a snapshot the newest one, and delete those behind it with their tags.
+        """Make a snapshot the newest one, and delete later ones with their tags.
 
         Args:
-            newest: the snapshot that is the newest so far; with another one the catalog refuses.
+            newest: the newest snapshot so far; the catalog refuses if another one is the newest.
 
         Raises:
             UsageError: the catalog does not know the target.
@@ -47,7 +47,7 @@ class SnapshotManager:
     """Reads and publishes snapshots of the table at `root`.
 
     Attributes:
-        loader: decides which snapshot is the newest; None: that of the newest file.
+        loader: the catalog that decides which snapshot is the newest; None: the files decide.
     """
 
     file_io: FileIO
@@ -55,7 +55,7 @@ class SnapshotManager:
     loader: SnapshotLoader | None = None
 
     def latest_id(self) -> int | None:
-        """Number of the newest snapshot; None when there is none."""
+        """Return the number of the newest snapshot; None without snapshots."""
         if self.loader is not None:
             newest = self.loader.latest()
             return None if newest is None else newest.snapshot_id
@@ -67,7 +67,7 @@ class SnapshotManager:
         return ids[-1] if ids else None
 
     def earliest_id(self) -> int | None:
-        """Number of the earliest snapshot; None when there is none."""
+        """Return the number of the earliest snapshot; None without snapshots."""
         hint = self._hint(_EARLIEST)
         if hint is not None and self.exists(hint):
             return hint
@@ -75,15 +75,15 @@ class SnapshotManager:
         return ids[0] if ids else None
 
     def ids(self) -> list[int]:
-        """All snapshots' numbers, ascending, by listing the folder."""
+        """List the folder, and return the numbers of all snapshots, ascending."""
         return numbers_of(self.file_io, f"{self.root}/snapshot", _PREFIX)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """One snapshot.
+        """Return a snapshot by number.
 
         Raises:
-            FileNotFoundError: it does not exist (yet, or any more).
-            CorruptFileError: it is not a snapshot.
+            FileNotFoundError: the snapshot does not exist, or has expired.
+            CorruptFileError: the file is not a snapshot.
         """
         path = self._path(snapshot_id)
         data = self.file_io.read_bytes(path)
@@ -100,24 +100,25 @@ class SnapshotManager:
         return snapshot
 
     def delta_list(self, number: int) -> str | None:
-        """The delta list of a snapshot; None when the snapshot is gone or cannot be read."""
+        """Return the delta manifest list of a snapshot; None if it is gone or unreadable."""
         try:
             return self.snapshot(number).delta_manifest_list
         except (FileNotFoundError, CorruptFileError):
             return None
 
     def latest(self, *, near: int | None = None) -> Snapshot | None:
-        """The newest snapshot, even if an expiry or a rollback deletes snapshots during the search.
+        """Return the newest snapshot, even if an expiry or a rollback deletes snapshots meanwhile.
 
         Args:
-            near: an earlier newest number, used in place of the hint LATEST. The hint is read when
-                this snapshot is gone or has a successor.
+            near: an earlier newest number, which replaces the hint LATEST. The hint is read if this
+                snapshot is gone or has a successor.
         """
         if self.loader is not None:
             return self.loader.latest()
         for hint in (near, None):
             number = self._hint(_LATEST) if hint is None else hint
-            # As with LATEST: numbers are given in turn, so one without a successor is the newest.
+            # Numbers are consecutive, so a snapshot without a successor is the newest, as with
+            # LATEST.
             if number is not None and not self.exists(number + 1):
                 try:
                     return self.snapshot(number)
@@ -138,7 +139,7 @@ class SnapshotManager:
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether the snapshot exists now."""
-        # A store needs two requests to find a file or folder, and one for a file's size.
+        # A store needs two requests to check a file or folder, but one for a file's size.
         try:
             self.file_io.size(self._path(snapshot_id))
         except FileNotFoundError:
@@ -146,7 +147,7 @@ class SnapshotManager:
         return True
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
-        """The snapshots from one down to the earliest; None starts at the newest one."""
+        """Yield snapshots from a number down to the earliest; None begins at the newest."""
         current = self.latest_id() if begin is None else begin
         while current is not None and current >= down_to:
             try:
@@ -156,10 +157,10 @@ class SnapshotManager:
             current -= 1
 
     def publish(self, snapshot: Snapshot) -> bool:
-        """Publish a snapshot; False when another one has its number.
+        """Publish a snapshot; False if another one has its number.
 
         Raises:
-            UnsyncedError: it exists, and may be gone again after a crash of the machine.
+            UnsyncedError: the snapshot exists, but may vanish in a crash of the machine.
         """
         path = self._path(snapshot.snapshot_id)
         return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
@@ -171,7 +172,7 @@ class SnapshotManager:
         until its snapshot has expired must not leave a stale hint, because Paimon trusts hints.
 
         Returns:
-            The snapshot with this number afterwards; None: it has expired.
+            The snapshot that has the number afterwards; None if it has expired.
         """
         self._write_hint(_LATEST, snapshot_id)
         try:
@@ -183,20 +184,20 @@ class SnapshotManager:
             return None
 
     def make_up_earliest_hint(self) -> None:
-        """Write the hint of the oldest snapshot, if there is none."""
+        """Write the hint EARLIEST, if it does not exist."""
         if self._hint(_EARLIEST) is None and (ids := self.ids()):
             self._write_hint(_EARLIEST, ids[0])
 
     def latest_hint(self) -> int | None:
-        """The number in LATEST; None when it is absent or unreadable."""
+        """Return the number in LATEST; None if it is absent or unreadable."""
         return self._hint(_LATEST)
 
     def hints(self) -> tuple[int | None, int | None]:
-        """The numbers in LATEST and EARLIEST; None when a hint is absent or unreadable."""
+        """Return the numbers in LATEST and EARLIEST; None if a hint is absent or unreadable."""
         return self._hint(_LATEST), self._hint(_EARLIEST)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Write the file of a snapshot that a tag or another branch has, unless it is there."""
+        """Write the file of a snapshot that a tag or another branch has, unless it exists."""
         self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
@@ -207,8 +208,8 @@ class SnapshotManager:
         """Delete the hint, so that readers list the folder while a rollback deletes the newest
         snapshots.
 
-        Paimon trusts the hint when the next number is absent, even a stale hint of a deleted
-        snapshot. So the hint does not come back after a crash either.
+        If the next number does not exist, Paimon trusts even a stale hint of a deleted snapshot. So
+        the deletion is durable, and the hint does not reappear after a crash.
 
         Raises:
             OSError: the file system refused.
@@ -217,11 +218,11 @@ class SnapshotManager:
         self.sync_deletions()
 
     def delete(self, snapshot_id: int) -> None:
-        """Delete a snapshot's file; for good when `sync_deletions` has returned."""
+        """Delete a snapshot's file, durably after `sync_deletions`."""
         self.file_io.delete(self._path(snapshot_id))
 
     def sync_deletions(self) -> None:
-        """Sync, so that no deleted snapshot comes back after a crash of the machine."""
+        """Sync, so that no deleted snapshot reappears after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/snapshot")
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
@@ -232,7 +233,7 @@ class SnapshotManager:
         try:
             self.file_io.overwrite(f"{self.root}/snapshot/{name}", str(snapshot_id).encode())
         except OSError:
-            return  # readers list the folder then
+            return  # readers then list the folder
 
     def _hint(self, name: str) -> int | None:
         return hint_of(self.file_io, f"{self.root}/snapshot/{name}")

@@ -1,4 +1,4 @@
-"""Files of statistics, which snapshots name, and pass on as long as the schema stays.
+"""Reads and writes statistics files, which snapshots inherit while the schema stays the same.
 
 Source: Paimon `stats/StatsFile.java`, `stats/Statistics.java`, `stats/ColStats.java`.
 """
@@ -16,13 +16,13 @@ from stream_app.format.json_object import JsonObject, encode_object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
-    """Statistics of one column; None is unknown.
+    """Statistics of one column; None if unknown.
 
     Attributes:
-        least: text of the least value, as Paimon writes the type.
-        greatest: as `least`.
-        average_length: the average length of its values, rounded up: characters, or bytes.
-        longest: length of the longest value.
+        least: the minimum as text, in Paimon's form.
+        greatest: the maximum in the same form.
+        average_length: the average length of its values in characters or bytes, rounded up.
+        longest: the length of the longest value.
     """
 
     column_id: int
@@ -40,8 +40,8 @@ class TableStatistics:
 
     Attributes:
         snapshot_id: the version whose rows were read.
-        schema_id: the schema that has the columns.
-        row_count: rows that readers see.
+        schema_id: the schema with the columns.
+        row_count: the rows that readers see.
         byte_count: their share of the bytes of all data files.
     """
 
@@ -60,7 +60,7 @@ class StatisticsFiles:
     paths: FileStorePathFactory
 
     def write(self, statistics: TableStatistics) -> str:
-        """Write a file; returns its name."""
+        """Write a file, and return its name."""
         name = new_name("stat")
         columns = {
             name: _column_object(column) for name, column in sorted(statistics.columns.items())

@@ -1,4 +1,4 @@
-"""The tag files of a table: ``tag/tag-<name>``.
+"""Manages a table's tag files: ``tag/tag-<name>``.
 
 With ``tag.create-success-file`` each tag also has a file ``tag/tag-success-file/<name>_SUCCESS``,
 for programs that wait for the tag. The writer creates it after the tag, and deletes it before the
@@ -28,11 +28,11 @@ _SUCCESS_FOLDER = "success-file"
 
 @dataclass(frozen=True, slots=True)
 class TagFolder:
-    """The content of the folder of tags at one moment.
+    """The content of the tag folder at one moment.
 
     Attributes:
-        tags: the files of all tags, by the names of the tags.
-        others: the names of all other files; those of `announcements` among them.
+        tags: name of a tag → the status of its file.
+        others: the names of all other files, including announcements.
     """
 
     tags: Mapping[str, FileStatus]
@@ -52,16 +52,16 @@ class TagManager:
     has_success_files: bool = False
 
     def names(self) -> list[str]:
-        """The names of all tags, in order."""
+        """Return the names of all tags, in order."""
         names = self.file_io.list_names(f"{self.root}/tag")
         return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
 
     def statuses(self) -> Mapping[str, FileStatus]:
-        """The files of all tags, by name: one that has changed belongs to another tag."""
+        """Return tag name → status of its file, which differs if the tag was replaced."""
         return self.folder().tags
 
     def folder(self) -> TagFolder:
-        """The present content of the folder, from one listing."""
+        """List the folder, and return its content."""
         files = [
             status
             for status in self.file_io.list_status(f"{self.root}/tag")
@@ -77,10 +77,10 @@ class TagManager:
         )
 
     def tag(self, name: str) -> Tag | None:
-        """The tag of a name; None when there is none.
+        """Return the tag of a name; None if it does not exist.
 
         Raises:
-            CorruptFileError: its file is not a tag.
+            CorruptFileError: the file is not a tag.
         """
         path = self._path(name)
         try:
@@ -102,14 +102,14 @@ class TagManager:
         """Check that a new tag can have this name.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: it cannot have it.
         """
-        if name == _SUCCESS_FOLDER:  # its file would lie where Paimon has a folder
+        if name == _SUCCESS_FOLDER:  # Paimon has a folder at the path of its file
             raise self._wrong_name(name)
         self._path(name)
 
     def create(self, tag: Tag) -> bool:
-        """Name a snapshot; returns False if the name is taken.
+        """Create a tag; False if the name is taken.
 
         Raises:
             UsageError: no tag can have this name.
@@ -121,29 +121,29 @@ class TagManager:
         """Delete tags durably; ignores names without a tag."""
         for name in names:
             path = self._path(name)
-            if self.has_success_files:  # first, so that it never names a tag that is not there
+            if self.has_success_files:  # first, so that it never outlives its tag
                 self.file_io.delete(self._success_path(name))
             self.file_io.delete(path)
         if names:
             self.sync_deletions()
 
     def sync_deletions(self) -> None:
-        """Sync the folder, so that no deleted tag comes back after a crash of the machine."""
+        """Sync the folder, so that no deleted tag reappears after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/tag")
 
     def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
-        """All tags except some, in the order of their snapshots.
+        """Return all tags except those in `but`, in the order of their snapshots.
 
         Raises:
-            CorruptFileError: the file of one is not a tag.
+            CorruptFileError: a file is not a tag.
         """
         return self.tags_named(name for name in self.names() if name not in but)
 
     def tags_named(self, names: Iterable[str]) -> list[Tag]:
-        """The tags of these names that are there, in the order of their snapshots.
+        """Return the existing tags of these names, in the order of their snapshots.
 
         Raises:
-            CorruptFileError: the file of one is not a tag.
+            CorruptFileError: a file is not a tag.
         """
         tags = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(tags, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
@@ -152,7 +152,8 @@ class TagManager:
         """Write the success file of a tag; does nothing without ``tag.create-success-file``.
 
         Args:
-            now_ms: since 1970 in UTC; a success file that is there keeps the time of its creation.
+            now_ms: milliseconds since 1970 in UTC; an existing success file keeps its creation
+                time.
         """
         if not self.has_success_files:
             return

@@ -1,1 +1,1 @@
-"""Manifests as Avro files. Start with `manifest_avro`."""
+"""Encodes manifests as Avro files. Start with `manifest_avro`."""

@@ -1,11 +1,11 @@
 """Reads and writes Avro object container files, as Paimon stores manifests.
 
-fastavro encodes the records, and this module frames the file, so that the codecs are Arrow's. (Each
-version of fastavro requires another zstd library.)
+fastavro encodes the records. This module frames the file, so that it can use Arrow's codecs: each
+version of fastavro requires another zstd library.
 
-The writer puts a digest of schema and records into the header's metadata, where Avro leaves room
-for keys of others. Without it nothing shows a changed bit: neither zstd's frames, as Java writes
-them, nor Avro's records.
+The writer adds a digest of schema and records to the header's metadata, where Avro allows further
+keys. Without it a changed bit would go unnoticed, because neither Java's zstd frames nor Avro's
+records have a checksum.
 
 Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/AvroFileFormat.java`.
 """
@@ -72,7 +72,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    # As a stream, because Java does not write the length into its frames.
+    # Decompress as a stream, because Java's frames lack the length.
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         content: bytes = stream.read()
     return content
@@ -85,7 +85,7 @@ def _snappy(data: bytes) -> bytes:
 
 def _unsnappy(data: bytes) -> bytes:
     compressed, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
-    # A block of snappy begins with its length before compression, seven bits a byte.
+    # A snappy block begins with its uncompressed length, as a varint.
     length = 0
     for place, byte in enumerate(compressed):
         length |= (byte & 0x7F) << (7 * place)
@@ -128,7 +128,7 @@ def write_records(
     codec: str,
     properties: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Encode records as a container file; without records it has only the header.
+    """Encode records as a container file, which without records is only a header.
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
@@ -158,12 +158,12 @@ class AvroContainer:
     def __init__(self, schema: Any, codec: str) -> None:
         self.schema_text = orjson.dumps(_without_marks(schema))
         self._schema, self._codec = schema, _CODEC_NAMES[codec]
-        # The marker between blocks only has to be unlike the data; a digest makes equal files
+        # The marker between blocks must only differ from the data. A digest makes equal files
         # equal.
         self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_BYTES).digest()
 
     def header(self, properties: Mapping[str, str]) -> bytes:
-        """The beginning of the file, with further metadata."""
+        """Return the header of the file, with further metadata."""
         meta = {
             "avro.schema": self.schema_text,
             "avro.codec": self._codec.encode(),
@@ -175,7 +175,7 @@ class AvroContainer:
         return header.getvalue()
 
     def blocks(self, records: Sequence[dict[str, Any]]) -> Iterator[tuple[bytes, bytes]]:
-        """The bytes of records, and the blocks of the file that hold them.
+        """Yield the records' bytes and, for each piece, the file's block that contains it.
 
         Raises:
             ValueError, TypeError: a record does not fit the schema.
@@ -195,12 +195,12 @@ class AvroContainer:
 
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:
-    """The beginning of a file's digest; the records' bytes follow."""
+    """Return a digest of the schema, to which the caller adds the records' bytes."""
     return hashlib.blake2b(schema_text, digest_size=_DIGEST_BYTES)
 
 
 def _without_marks(schema: Any) -> Any:
-    """The schema without the marks that fastavro's parser left in it."""
+    """Return the schema without the marks of fastavro's parser."""
     return {key: value for key, value in schema.items() if not key.startswith("__")}
 
 
@@ -222,8 +222,8 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     try:
         yield from _read(data)
     except Exception as error:
-        # fastavro and the codecs raise whatever their decoders come upon, so no narrower list of
-        # exceptions would be complete.
+        # Damaged bytes make fastavro and the codecs raise arbitrary exceptions, so no narrower list
+        # would be complete.
         raise CorruptFileError(
             f"not a readable Avro file of {len(data)} bytes: {type(error).__name__}: {error}",
             fix="compare the file's size with the one in its snapshot or manifest list; restore "
@@ -253,7 +253,7 @@ def _read(data: bytes) -> Iterator[list[dict[str, Any]]]:
         if rest.tell() < len(content):
             raise ValueError("a block holds more than its records")
         yield records
-    # In hexadecimal digits, for PyPaimon takes all metadata for text.
+    # The digest is hexadecimal, because PyPaimon decodes all metadata as text.
     actual = digest.hexdigest().encode()
     if meta.get(_DIGEST, actual) != actual:
         raise ValueError("it is not what was written: its digest is another")

@@ -1,8 +1,8 @@
 """Builds Avro schemas of manifests, and decodes metadata records in any of Paimon's formats.
 
-``manifest.format`` says how manifests, manifest lists and index manifests are written; stream_app
-writes Avro alone. The first bytes of a file show its format. Paimon's Java readers take branch 0 of
-a union for null without looking, and know records by the names that its own converter gives them.
+``manifest.format`` is the format of manifests, manifest lists and index manifests; stream_app
+writes only Avro. The first bytes of a file show its format. Paimon's Java readers assume that
+branch 0 of a union is null, and identify records by the names of its own converter.
 
 Source: Paimon `format/avro/AvroSchemaConverter.java`, `format/FileFormat.java#manifestFormat`.
 """
@@ -25,17 +25,17 @@ Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def required(name: str, avro_type: object) -> AvroField:
-    """A field that is never null."""
+    """Return a field that is never null."""
     return {"name": name, "type": avro_type}
 
 
 def optional(name: str, avro_type: object) -> AvroField:
-    """A field that may be null."""
+    """Return a field that may be null."""
     return {"name": name, "type": ["null", avro_type], "default": None}
 
 
 def manifest_schema(fields: list[AvroField]) -> dict[str, object]:
-    """The schema of a file with such records."""
+    """Return the Avro schema of a file with these fields."""
     namespace = "org.apache.paimon.avro.generated"
     return {"type": "record", "name": "record", "namespace": namespace, "fields": fields}
 
@@ -54,9 +54,9 @@ _AS_IT_IS: Way = (lambda value: value, lambda value: value)
 
 
 class RecordCodec:
-    """Turns values of a class into records, and back.
+    """Converts objects of a class to records, and back.
 
-    A value has its field's name in lower case, without the underscore before it.
+    The attribute of a field has its name in lower case, without the leading underscore.
 
     Attributes:
         known: the names of the fields.
@@ -69,11 +69,11 @@ class RecordCodec:
         names: Mapping[str, str] | None = None,
         ways: Mapping[str, Way] | None = None,
     ) -> None:
-        """Arrange the fields of a record.
+        """Prepare the codec.
 
         Args:
-            names: field → attribute, where they differ.
-            ways: field → how its value is encoded and decoded.
+            names: field → attribute, if the names differ.
+            ways: field → the functions that encode and decode its value.
         """
         places = {str(field["name"]): field for field in fields}
         self.known = frozenset(places)
@@ -88,11 +88,11 @@ class RecordCodec:
         ]
 
     def record(self, value: object) -> dict[str, Any]:
-        """The record of a value."""
+        """Return the record of an object."""
         return {field: encode(getattr(value, name)) for field, name, _, encode, _ in self._places}
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a record, by name.
+        """Return the decoded values of a record, by attribute.
 
         Raises:
             KeyError: a required field is missing.
@@ -107,7 +107,7 @@ _PARQUET, _ORC = b"PAR1", b"ORC"
 
 
 def read_metadata(data: bytes) -> list[dict[str, Any]]:
-    """Decode all records; a time is in milliseconds, or a datetime in UTC for Avro's logical type.
+    """Decode all records. Times are in milliseconds, or UTC datetimes for Avro's logical type.
 
     Raises:
         CorruptFileError: the bytes are not a complete file of these formats.
@@ -131,7 +131,7 @@ def read_metadata(data: bytes) -> list[dict[str, Any]]:
 
 
 def unknown_fields(record: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
-    """The fields of a record that have a value, other than those that the reader knows."""
+    """Return the unknown fields of a record that have a value."""
     if len(record) <= len(known) and all(name in known for name in record):
         return ()
     return tuple(
@@ -143,7 +143,7 @@ def check_known(unknown: Collection[str], where: str) -> None:
     """Refuse to rewrite metadata if that would drop fields of a later Paimon version.
 
     Raises:
-        UnsupportedTableError: there is something.
+        UnsupportedTableError: `unknown` is not empty.
     """
     if unknown:
         raise UnsupportedTableError(
@@ -155,7 +155,7 @@ def check_known(unknown: Collection[str], where: str) -> None:
 
 
 def _with_times_as(unit: str | None, field: pa.Field) -> pa.Field:
-    """The field with timestamps of a unit; None: plain numbers."""
+    """Return the field with timestamps of a unit; None for plain numbers."""
     if pa.types.is_struct(field.type):
         return field.with_type(pa.struct([_with_times_as(unit, one) for one in field.type]))
     if pa.types.is_timestamp(field.type):

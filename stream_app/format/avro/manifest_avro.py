@@ -1,7 +1,7 @@
 """Encodes manifests and manifest lists as Avro.
 
-Names, order and types of the fields are Paimon's. Its Java readers look fields up by name, take
-branch 0 of a union for null, and refuse any `_VERSION` but 2.
+Names, order and types of the fields are Paimon's. Its Java readers look fields up by name, assume
+that branch 0 of a union is null, and refuse any `_VERSION` but 2.
 
 Source: Paimon `manifest/ManifestEntrySerializer.java`, `manifest/ManifestFileMetaSerializer.java`,
 `io/DataFileMetaSerializer.java`, `stats/SimpleStats.java`.
@@ -92,7 +92,8 @@ _FILE = RecordCodec(
         "_KEY_STATS": _STATS_WAY,
         "_VALUE_STATS": _STATS_WAY,
         "_EXTRA_FILES": LIST,
-        # A plain number: fastavro would shift a datetime without zone by the local zone.
+        # Use a plain number, because fastavro would shift a datetime without zone by the local
+        # zone.
         "_CREATION_TIME": (lambda millis: millis, _millis),
         "_FILE_SOURCE": (
             lambda source: None if source is None else int(source),
@@ -137,7 +138,7 @@ MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 """Avro schema of a manifest list."""
 
 _KNOWN = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"})
-# PyPaimon 2.1 notes by how many buckets a manifest's files were placed; absent means unknown.
+# PyPaimon 2.1 records the number of buckets of a manifest's files; absent means unknown.
 _KNOWN_OF_LIST = _LIST.known | {"_VERSION", "_TOTAL_BUCKETS"}
 
 _PARSED_MANIFEST = fastavro.parse_schema(MANIFEST_SCHEMA)
@@ -167,7 +168,7 @@ def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
 
 
 def decode_manifest(data: bytes) -> list[ManifestEntry]:
-    """Decode the entries of a manifest; they keep the names of unknown fields.
+    """Decode the entries of a manifest, which keep the names of unknown fields.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.
@@ -208,7 +209,7 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> bytes:
-    """Encode a manifest list; an empty list makes a file too.
+    """Encode a manifest list, which may be empty.
 
     Raises:
         UnsupportedTableError: the entry of a manifest has a field that we do not know.
@@ -220,7 +221,7 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
 
 
 def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
-    """Decode the manifests that a list names; they keep the names of unknown fields.
+    """Decode the manifests of a list, which keep the names of unknown fields.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.
@@ -244,10 +245,10 @@ def describe_manifest(
     file_size: int,
     partition_types: tuple[DataType, ...],
 ) -> ManifestFileMeta:
-    """The entry of a manifest list for a manifest with these entries.
+    """Return the manifest list's entry for a manifest with these entries.
 
-    The counts must be exact: a reader does not search a manifest with 0 deleted files for them. A
-    wrong 0 makes deleted files live again.
+    The counts must be exact: a reader does not look for deletions in a manifest with 0 deleted
+    files. A wrong 0 would restore deleted files.
     """
     assert entries, "a manifest without entries must not be written"
     adds = sum(entry.kind is FileKind.ADD for entry in entries)
@@ -281,7 +282,7 @@ def _row_ids(files: Sequence[DataFileMeta]) -> tuple[int | None, int | None]:
 def _partition_stats(
     entries: Sequence[ManifestEntry], partition_types: tuple[DataType, ...]
 ) -> SimpleStats:
-    """Exact least and largest value and null count of each partition column, per entry."""
+    """Return the exact minimum, maximum and null count of each partition column."""
     counts: dict[bytes, int] = {}
     for entry in entries:
         counts[entry.partition] = counts.get(entry.partition, 0) + 1
@@ -293,7 +294,7 @@ def _partition_stats(
     for index, data_type in enumerate(partition_types):
         present = [part for part, row in rows.items() if row[index] is not None]
         null_counts.append(len(entries) - sum(counts[part] for part in present))
-        # Paimon 1.4 keeps no least and largest binary; and NaN has no place in an order.
+        # Paimon 1.4 keeps no bounds of binaries, and NaN has no order.
         known = data_type.root not in BINARY_ROOTS and all(
             rows[part][index] == rows[part][index] for part in present
         )

@@ -1,6 +1,6 @@
-"""Helpers of all casts: values as NumPy arrays and back, and the refusal of a value.
+"""Functions for all casts: conversion between Arrow and NumPy arrays, and refusal of values.
 
-Every function keeps nulls where they are. All arrays of one call have the same length [n].
+Each function keeps nulls in place. All arrays of one call have the same length [n].
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _SHOWN_CHARACTERS = 60
 
 
 class CastError(ValueError):
-    """A value has no counterpart in the wanted type; Paimon's readers fail at it as well."""
+    """A value has no counterpart in the wanted type. Paimon's readers fail on it as well."""
 
 
 def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
     """Check that no value is refused.
 
     Args:
-        values: what is cast, as it is shown.
-        refused: booleans, in Arrow or NumPy; null counts as false.
+        values: the values to cast, for the error.
+        refused: booleans in Arrow or NumPy; null counts as false.
 
     Raises:
-        CastError: names the first refused value.
+        CastError: a value is refused; the error names the first.
     """
     mask = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
     if not pc.any(mask).as_py():
@@ -43,33 +43,33 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
-    """The numbers as NumPy [n], of the array's own width; zero where null."""
+    """Return the numbers as NumPy [n] of the array's own width, with zero for null."""
     return np.asarray(pc.fill_null(values, 0).to_numpy(zero_copy_only=False))
 
 
 def ticks_of(values: pa.Array) -> Int64s:
-    """The integers of Arrow's dates, times and timestamps: int64 [n], zero where null."""
+    """Return the integers of dates, times or timestamps: int64 [n], zero for null."""
     width = pa.int64() if values.type.bit_width == 64 else pa.int32()
     return numbers_of(values.view(width)).astype(np.int64)
 
 
 def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """An Arrow array of type `data_type` with NumPy's numbers; null where `like` is null."""
+    """Return NumPy's numbers as an Arrow array of `data_type`; null where `like` is null."""
     mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
     return pa.array(numbers, mask=mask, from_pandas=False).cast(data_type, safe=False)
 
 
 def null_where(values: pa.Array, mask: Bools) -> pa.Array:
-    """The array with null wherever the mask is true."""
+    """Return the array with null where the mask is true."""
     return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
 
 
 def regex_group(matched: pa.StructArray, name: str) -> pa.Array:
-    """The text of a named group of `extract_regex`; null where the whole text does not match."""
+    """Return a named group of `extract_regex`; null where the text does not match."""
     return pc.struct_field(matched, name)
 
 
 def integers_of_digits(texts: pa.Array) -> Int64s:
-    """Parse texts of at most 18 digits and a sign to int64 [n]; zero where null or empty."""
+    """Parse texts of at most 18 digits and a sign: int64 [n], zero for null or empty."""
     filled = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
     return numbers_of(pc.if_else(pc.equal(filled, ""), "0", filled).cast(pa.int64()))

@@ -1,6 +1,6 @@
 """Casts texts to numbers, booleans and bytes as Java parses them.
 
-What Java cannot read is refused.
+A text that Java cannot parse is refused.
 
 Source: Paimon `casting/StringTo*CastRule.java`, `utils/BinaryStringUtils.java`; Java's
 `Double.parseDouble` and `BigDecimal`.
@@ -52,7 +52,7 @@ def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
 
 
 def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Parse integers: digits after a point are cut off, and integers out of range are refused.
+    """Parse integers, truncate digits after a point, and refuse integers out of range.
 
     Four texts::
 
@@ -100,7 +100,7 @@ def _plain_float(text: str, wanted: DataType) -> str:
 
 
 def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Parse decimals, rounded half up; null where a number has too many digits."""
+    """Parse decimals, rounded half up; a number with too many digits becomes null."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
         return _one_by_one(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
@@ -129,7 +129,7 @@ def _decimal(text: str, wanted: DataType) -> decimal.Decimal | None:
 
 
 def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Bytes, or the UTF-8 of texts: cut at the wanted length; BINARY is padded with zeros."""
+    """Cut bytes, or the UTF-8 of texts, at the wanted length; pad BINARY with zeros."""
     values = values.cast(pa.binary())
     lengths = pc.binary_length(values)
     if (pc.max(lengths).as_py() or 0) > wanted.length:
@@ -141,7 +141,7 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def _one_by_one(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
-    """Converts texts one by one, for batches with a text in an unusual form."""
+    """Convert texts one by one, for batches that have a text of unusual form."""
     encoded = values.dictionary_encode()
     distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)
     return distinct.take(encoded.indices)

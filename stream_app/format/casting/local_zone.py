@@ -1,6 +1,6 @@
-"""Finds this machine's time zone: Paimon casts TIMESTAMP_LTZ by the local wall clock.
+"""Determines this machine's time zone, by which Paimon casts TIMESTAMP_LTZ.
 
-Paimon asks the JVM for it, which asks `TZ` and then the system; this module asks the same.
+Like Paimon's JVM, it reads `TZ` and then the system's zone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOCALTIME = Path("/etc/localtime")
 
 
 def local_zone() -> str:
-    """The name of the machine's time zone; UTC if the machine names none."""
+    """Return the name of the machine's time zone; UTC if the machine names none."""
     if named := os.environ.get("TZ", "").lstrip(":"):
         return named
     _, separator, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")
@@ -37,7 +37,7 @@ def wall_clock(instants: Int64s, unit: str) -> Int64s:
 def instants(wall: Int64s, unit: str) -> Int64s:
     """Convert local wall-clock times to instants.
 
-    Of two possible instants it takes the earlier one. It moves a time in a gap behind the gap.
+    Of two possible instants it takes the earlier one. It moves a time in a gap after the gap.
     """
     zone = local_zone()
     if zone == "UTC":

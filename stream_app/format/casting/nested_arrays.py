@@ -1,7 +1,7 @@
-"""Gives nested Arrow arrays other types and buffers with the same values.
+"""Converts nested Arrow arrays to other types and buffers with the same values.
 
-The values of a null ROW's fields do not count. Arrow's casts and its Parquet writer (26.0) refuse
-nulls there when a field is NOT NULL, and its ORC writer needs nulls there.
+The field values of a null ROW have no meaning. Arrow's casts and its Parquet writer (26.0) refuse
+nulls there if a field is NOT NULL, but its ORC writer needs nulls there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def cast_with_members(values: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:
-    """The rows, of whose null ROWs and VARIANTs no NOT NULL member is null.
+    """Return the rows without nulls in NOT NULL members of null ROWs and VARIANTs.
 
     Raises:
         pa.ArrowInvalid: another NOT NULL member is null.
@@ -37,7 +37,7 @@ def without_hidden_nulls(rows: pa.Table) -> pa.Table:
 
 
 def with_hidden_nulls(values: pa.Array) -> pa.Array:
-    """The values without an offset, whose null ROWs have null fields."""
+    """Return the values without an offset, and with null fields in null ROWs."""
     data_type, nulls = values.type, values.is_null()
     if pa.types.is_struct(data_type):
         columns = list(map(with_hidden_nulls, values.flatten()))
@@ -49,10 +49,10 @@ def with_hidden_nulls(values: pa.Array) -> pa.Array:
 
 
 def _without_hidden_nulls(values: pa.Array, field: pa.Field, hidden: pa.BooleanArray) -> pa.Array:
-    """The values, of which no NOT NULL field has a null below a null ROW.
+    """Return the values without nulls in NOT NULL fields below a null ROW.
 
     Args:
-        field: with the values' type, but for NOT NULL.
+        field: the wanted field, whose type may differ by NOT NULL only.
         hidden: bool [n]; whether a value is below a null ROW.
     """
     data_type = field.type
@@ -84,7 +84,7 @@ def _falses(values: pa.Array) -> pa.BooleanArray:
 
 
 def _inside(values: pa.Array) -> list[pa.Array]:
-    """The keys and values of a MAP, the elements of an ARRAY."""
+    """Return the keys and values of a MAP, or the elements of an ARRAY."""
     return [values.keys, values.items] if pa.types.is_map(values.type) else [values.values]
 
 
@@ -97,13 +97,13 @@ def _member_fields(data_type: pa.DataType) -> list[pa.Field]:
 def _repeated(
     values: pa.Array, data_type: pa.DataType, *inside: pa.Array, nulls: pa.BooleanArray | None
 ) -> pa.Array:
-    """Maps or arrays as long as those of `values`, of other members."""
+    """Return maps or arrays with the lengths of `values` and other members."""
     kind = pa.MapArray if pa.types.is_map(data_type) else pa.ListArray
     return kind.from_arrays(pc.add(values.offsets, 0), *inside, type=data_type, mask=nulls)
 
 
 def _with_nulls(data_type: pa.DataType) -> pa.DataType:
-    """The type with nullable members."""
+    """Return the type with nullable members."""
     if pa.types.is_struct(data_type):
         return pa.struct([pa.field(field.name, _with_nulls(field.type)) for field in data_type])
     if pa.types.is_map(data_type):

@@ -1,8 +1,8 @@
 """Casts numbers and booleans to numbers.
 
-A value that does not fit becomes what Java makes of it. Integers keep their low bits. Floating
-point numbers saturate at the ends of an integer's range, and NaN is 0. A DECIMAL is rounded half
-up, and null where it has too many digits.
+A value that does not fit is converted as in Java. Integers keep their low bits. Floating-point
+numbers saturate at the ends of an integer's range, and NaN becomes 0. A DECIMAL is rounded half up,
+and becomes null if it has too many digits.
 
 Source: Paimon `casting/NumericPrimitiveCastRule.java`, `NumericPrimitiveToDecimalCastRule.java`,
 `DecimalTo*CastRule.java`, `Boolean*CastRule.java`, `utils/DecimalUtils.java`.
@@ -70,12 +70,12 @@ def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
 
 
 def integer_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Convert integers to decimals; null where a number has too many digits."""
+    """Convert integers to decimals; a number with too many digits becomes null."""
     return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
 
 
 def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Convert to the shortest decimal number that means this DOUBLE, rounded half up."""
+    """Convert to the shortest decimal that identifies the DOUBLE, rounded half up."""
     doubles = values.cast(pa.float64())
     numbers: Doubles = numbers_of(doubles)
     refuse_where(values, ~np.isfinite(numbers), wanted)
@@ -94,24 +94,23 @@ def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
 
 
 def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
-    """Parse the chosen texts as decimals; the others are null."""
+    """Parse the chosen texts as decimals; the others become null."""
     kept = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
     return kept.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 
 def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Change precision and scale, rounded half up; null where a number has too many digits."""
+    """Change precision and scale, rounded half up; a number with too many digits becomes null."""
     return fitted_decimal(_wide(values), wanted)
 
 
 def _wide(values: pa.Array) -> pa.Array:
-    """Widen the decimals, to make room for rounding and for another scale."""
+    """Widen the decimals, for rounding and another scale."""
     return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
 
 
 def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
-    """The decimals in the wanted DECIMAL type: rounded half up, null where a number has too many
-    digits.
+    """Round decimals half up to the wanted type; a number with too many digits becomes null.
 
     Args:
         values: decimals of type `decimal256`, with at most 38 digits before the point.
@@ -133,7 +132,7 @@ def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Ar
 
 
 def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Convert as Java does: it divides short DECIMALs, and parses the text of long ones."""
+    """Convert as Java does, which divides short DECIMALs and parses the text of long ones."""
     if stored.precision <= _COMPACT_DIGITS:
         doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
     else:
@@ -142,7 +141,7 @@ def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa
 
 
 def low_words(decimals: pa.Array) -> Int64s:
-    """The low 64 bits of the unscaled numbers of a `decimal128` array; zero where null."""
+    """Return the low 64 bits of a `decimal128` array's unscaled numbers, with zero for null."""
     filled = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
     if not len(filled):
         return np.zeros(0, np.int64)
@@ -161,5 +160,5 @@ def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
 def _floats(numbers: Doubles, like: pa.Array, wanted: DataType) -> pa.Array:
     assert wanted.root in FLOAT_ROOTS, wanted
     kind = arrow_type(wanted)
-    with np.errstate(over="ignore"):  # beyond the range of FLOAT is infinity
+    with np.errstate(over="ignore"):  # a number beyond FLOAT's range becomes infinity
         return array_of_numbers(numbers.astype(kind.to_pandas_dtype()), like, kind)

@@ -1,7 +1,7 @@
-"""Converts a column's stored values to its current type; each pair of types has one rule.
+"""Converts a column's stored values to its current type, by one rule for each pair of types.
 
-Called for files of an older schema, after ALTER TYPE, and for a column's DEFAULT, which the schema
-keeps as text. A pair without a rule is one that Paimon refuses as well.
+Callers convert files of an older schema, after ALTER TYPE, and a column's DEFAULT, which the schema
+stores as text. Paimon also refuses the pairs without a rule.
 
 Source: Paimon `casting/CastExecutors.java`, `schema/SchemaEvolutionUtil.java`.
 """
@@ -84,7 +84,7 @@ _WHOLE_TEXTS_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
 
 
 def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
-    """The rule for two types that differ in more than nullability; None: there is none."""
+    """Return the rule for two types that differ in more than nullability; None without one."""
     if stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS:
         is_whole = wanted.root is TypeRoot.VARCHAR and wanted.length == STRING_MAX
         return _BY_ROOTS[stored.root, wanted.root] if is_whole else None
@@ -105,16 +105,16 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
 
 
 def can_become(stored: DataType, wanted: DataType) -> bool:
-    """Whether a column may change its type, so that every reader reads its files.
+    """Whether a column's type may change, so that each reader can still read its files.
 
-    Paimon turns times into STRING, and not into STRING NOT NULL.
+    Paimon converts times to STRING, but not to STRING NOT NULL.
     """
     is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS
     return can_be_read_as(stored, wanted) and (wanted.nullable or not is_text_of_time)
 
 
 def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
-    """Whether a value inside of a nested one can be read as another; None: files lack it."""
+    """Whether a nested member can be read as another type; None: files lack the member."""
     if stored is None:
         return wanted.nullable
     return can_be_read_as(stored, wanted) and (wanted.nullable or not stored.nullable)
@@ -127,7 +127,7 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         CastError: a value has no counterpart.
     """
     if stored.fits_into(wanted, by_ids=True):
-        # Nested nullability may differ, which is part of Arrow's types.
+        # Nested nullability, which is part of Arrow's types, may differ.
         return cast_with_members(values, arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
     if rule is not None:
@@ -137,9 +137,9 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
 
 
 def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Nested values with the members of another type, which their ids find; others are null."""
+    """Return nested values with another type's members, found by id; missing ones are null."""
     kind = arrow_type(wanted)
-    values = values.take(pa.array(range(len(values)), pa.int64()))  # begins at its buffers' begin
+    values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
     if wanted.root is TypeRoot.ROW:
         inside = values.flatten()
     elif wanted.root is TypeRoot.MAP:
@@ -161,7 +161,7 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
             made.append(pa.nulls(length, arrow_type(now.data_type)))
     if wanted.root is TypeRoot.ROW:
         rows = pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
-        return cast_with_members(rows, kind)  # or writers refuse what null ROWs hide
+        return cast_with_members(rows, kind)  # else writers refuse null ROWs' values
     if wanted.root is TypeRoot.MAP:
         made = [pa.StructArray.from_arrays(made[::-1], fields=[kind.key_field, kind.item_field])]
     return pa.Array.from_buffers(

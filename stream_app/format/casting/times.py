@@ -1,6 +1,6 @@
 """Casts dates, times and timestamps to one another, and between timestamps and seconds.
 
-A TIMESTAMP_LTZ is an instant, seen on the wall of the machine's time zone (`local_zone`).
+A TIMESTAMP_LTZ is an instant, whose wall-clock time is in the machine's time zone (`local_zone`).
 
 Source: Paimon `casting/DateTo*`, `TimeTo*` and `Timestamp*CastRule.java`,
 `utils/DateTimeUtils.java`.
@@ -36,9 +36,9 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType)
 
 
 def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
-    """Cut digits of a second off, as Java does.
+    """Truncate fractions of a second as Java does.
 
-    Java leaves a fraction alone whose nanoseconds have no more digits than `precision`, and cuts
+    Java keeps a fraction whose nanoseconds have at most `precision` digits, and truncates
     milliseconds before 1970 towards zero.
     """
     per_second = PER_SECOND[unit]
@@ -49,14 +49,14 @@ def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
         return np.where(stays, ticks, ticks - ticks % step)
     step = 10 ** (3 - precision)
     millis = ticks // _PER_MILLI[unit]
-    # NumPy's division goes down; towards zero is down of the size.
+    # NumPy's division rounds down, so truncation towards zero divides the magnitude.
     return np.where(
         stays, ticks, np.sign(millis) * (np.abs(millis) // step) * step * _PER_MILLI[unit]
     )
 
 
 def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Convert seconds since 1970; Paimon gives TIMESTAMP_LTZ the local time as if it were UTC."""
+    """Convert seconds since 1970. For TIMESTAMP_LTZ Paimon takes local time as if it were UTC."""
     millis = numbers_of(values).astype(np.int64) * 1000
     if wanted.root is TypeRoot.TIMESTAMP_LTZ:
         millis = wall_clock(millis, "ms")
@@ -64,19 +64,19 @@ def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.
 
 
 def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
-    """The local day; Paimon up to 1.4 returns the next day for times before 1970."""
+    """Return the local day. Paimon up to 1.4 returns the next day for times before 1970."""
     days = (_wall_millis(values, stored) // MILLIS_OF_DAY).astype(np.int32)
     return array_of_numbers(days, values, pa.int32()).view(pa.date32())
 
 
 def timestamp_to_time(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """The milliseconds of the local day."""
+    """Return the milliseconds of the local day."""
     millis = (_wall_millis(values, stored) % MILLIS_OF_DAY).astype(np.int32)
     return array_of_numbers(millis, values, pa.int32()).view(arrow_type(wanted))
 
 
 def timestamp_to_integer(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Seconds since 1970, cut towards zero; an INT gets the low bits."""
+    """Return seconds since 1970, truncated towards zero; an INT gets the low bits."""
     millis = _millis(values, stored)
     seconds = np.sign(millis) * (np.abs(millis) // 1000)
     kind = arrow_type(wanted)
@@ -84,7 +84,7 @@ def timestamp_to_integer(values: pa.Array, stored: DataType, wanted: DataType) -
 
 
 def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The midnight with which each day begins; a TIMESTAMP_LTZ has local midnight."""
+    """Return the midnight at which each day begins, for TIMESTAMP_LTZ the local one."""
     millis = ticks_of(values) * MILLIS_OF_DAY
     if wanted.root is TypeRoot.TIMESTAMP_LTZ:
         millis = instants(millis, "ms")
@@ -92,7 +92,7 @@ def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def time_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The time on 1970-01-01; a TIMESTAMP_LTZ has it in UTC, in any zone of the machine."""
+    """Return the time on 1970-01-01, for TIMESTAMP_LTZ in UTC whatever the machine's zone."""
     return timestamps(ticks_of(values), "ms", values, wanted)
 
 

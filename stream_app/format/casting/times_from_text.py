@@ -1,7 +1,7 @@
 """Casts texts to dates, times and timestamps as Paimon parses them.
 
-A text of digits alone, with or without a minus, is the number by which Paimon stores the value. It
-counts days, milliseconds, or for a TIMESTAMP ticks of its precision.
+A text of only digits, perhaps with a minus, is the number that Paimon stores: days, milliseconds,
+or for a TIMESTAMP ticks of its precision.
 
 Source: Paimon `casting/StringToDateCastRule.java`, `StringToTimeCastRule.java`,
 `StringToTimestampCastRule.java`, `utils/BinaryStringUtils.java`, `utils/DateTimeUtils.java`.
@@ -71,9 +71,9 @@ def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Parse ``H[:m[:s[.f]]]`` and an offset of hours, and of minutes if the text has seconds.
+    """Parse ``H[:m[:s[.f]]]`` and an offset of hours, or of minutes too if the text has seconds.
 
-    Paimon adds what stands behind a plus, and rounds a fraction to milliseconds. Four texts, of
+    Paimon adds the offset after a plus, and rounds a fraction to milliseconds. Four texts, of
     which the first is a number of milliseconds::
 
         values     ["5000", "1:2",   "1:2:3.4567", "10:30:00+02:15"]
@@ -106,7 +106,7 @@ def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def _rounded_millis(fraction: pa.Array) -> Int64s:
-    """The first three digits of a fraction, rounded by the fourth; Java counts a non-digit as 0."""
+    """Return a fraction's milliseconds, rounded by the fourth digit; a non-digit counts as 0."""
     text = pc.utf8_trim(pc.coalesce(fraction, pa.scalar("")), "".join(map(chr, range(0x21))))
     digits = pc.replace_substring_regex(pc.utf8_slice_codeunits(text, 0, 3), "[^0-9]", "0")
     up = pc.match_substring_regex(pc.utf8_slice_codeunits(text, 3, 4), r"[5-\x{10FFFF}]")
@@ -114,7 +114,7 @@ def _rounded_millis(fraction: pa.Array) -> Int64s:
 
 
 def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Parse ``yyyy-M-d[ H:m:s[.f]]``; for a TIMESTAMP_LTZ the text is this machine's local time."""
+    """Parse ``yyyy-M-d[ H:m:s[.f]]``, for a TIMESTAMP_LTZ as this machine's local time."""
     is_local = wanted.root is TypeRoot.TIMESTAMP_LTZ
     numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
     numeric, numbers = _as_numbers(values, _BIGINT, wanted, numeric)
@@ -138,9 +138,9 @@ def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
-    """Local seconds since 1970, nanoseconds, and whether the text names a time that exists.
+    """Return local seconds since 1970, nanoseconds, and whether the text names an existing time.
 
-    A day that the month does not have is its last one, and 24:00:00 is the next midnight.
+    A day that the month lacks becomes its last day, and 24:00:00 the next midnight.
     """
     year, month, day, hour, minute, second = (
         integers_of_digits(pc.utf8_ltrim(regex_group(matched, name), "+"))
@@ -161,7 +161,7 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
-    """Make timestamps with the type's number of fractional digits."""
+    """Build timestamps with the type's number of fractional digits."""
     step = 10 ** (9 - wanted.precision)
     nanos = nanos - nanos % step
     if wanted.precision <= 6:
@@ -175,10 +175,10 @@ def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataTy
 def _as_numbers(
     values: pa.Array, number_type: DataType, wanted: DataType, numeric: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The mask of texts that are numbers (false where null), and the numbers.
+    """Return the mask of texts that are numbers (false for null), and the numbers.
 
     Raises:
-        CastError: one does not fit into `number_type`.
+        CastError: a number does not fit into `number_type`.
     """
     if numeric is None:
         numeric = pc.match_substring_regex(values, _NUMBER)
@@ -203,7 +203,7 @@ def _bools(values: pa.Array) -> Bools:
 
 
 def _days(year: Int64s, month: Int64s) -> Int64s:
-    """The days from 1970 to the first of a month."""
+    """Return the days from 1970 to the first of a month."""
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     return months.astype("datetime64[D]").astype(np.int64)
 

@@ -41,11 +41,11 @@ def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """Decode UTF-8, whatever the wanted length; as in Java, invalid bytes become U+FFFD."""
+    """Decode UTF-8 without regard to the wanted length. As in Java, invalid bytes become U+FFFD."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        # Only a batch in which some bytes are not text comes here.
+        # This runs only for a batch with invalid UTF-8.
         texts = [None if value is None else value.decode(errors="replace")
                  for value in values.to_pylist()]  # fmt: skip
         return pa.array(texts, pa.string())
@@ -80,14 +80,14 @@ def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
 def _float_texts(values: pa.Array) -> pa.Array:
     """Print the shortest digits that identify the number, in Java's layout.
 
-    So does Java from version 19 on; older ones sometimes write a digit more.
+    Java from version 19 on does the same; older versions sometimes print one more digit.
     """
     numbers = numbers_of(values).astype(np.float64)
     sizes = np.abs(numbers)
     shortest = values.cast(pa.string())
     least = (sizes > 0) & (sizes < _LEAST[values.type])
     if least.any():
-        # A handful of numbers there are; of these Java writes two digits where one would do.
+        # Of these few numbers Java prints two digits where one suffices.
         two = [f"{number:.1e}" for number in numbers[least]]
         one = pc.match_substring_regex(shortest, "^-?[0-9]e")
         given = pc.replace_with_mask(shortest, pa.array(least), pa.array(two))
@@ -151,9 +151,7 @@ def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
 
 
 def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
-    """Print timestamps as ``yyyy-MM-dd HH:mm:ss`` with at least as many fractional digits as the
-    precision.
-    """
+    """Print as ``yyyy-MM-dd HH:mm:ss``, with at least the precision's fractional digits."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is TypeRoot.TIMESTAMP_LTZ:
         ticks = wall_clock(ticks, unit)
@@ -186,10 +184,10 @@ def _clock_parts(seconds: Int64s) -> list[_Part]:
 
 
 def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
-    """Arrow texts from bytes of one width per text; null where `like` is null.
+    """Return Arrow texts from bytes of fixed width; null where `like` is null.
 
-    Java shows the last digits alone of a year after 9999, and before year 0 what its remainders
-    give as characters; so do we.
+    Like Java, it shows only the last digits of a year after 9999, and before year 0 the characters
+    of its remainders.
     """
     columns: list[npt.NDArray[np.uint8]] = []
     for piece in parts:

@@ -1,8 +1,8 @@
 """Reads and writes Avro data files, row by row.
 
-Paimon's Java names the logical types of timestamps the other way round, and so does this module:
-a ``timestamp`` has no zone. It reads values by its own types, and takes branch 0 of a union for
-null.
+Paimon's Java swaps the names of Avro's logical timestamp types, and so does this module: a
+``timestamp`` has no zone. Java reads values by its own types, and assumes that branch 0 of a union
+is null.
 
 Source: Paimon `format/avro/AvroFileFormat.java`, `AvroSchemaConverter.java`.
 """
@@ -76,7 +76,7 @@ def _record(fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
 
 
 def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
-    """The type that Java gives a column; `name` distinguishes records of a file."""
+    """Return the Avro type that Java gives a column; `name` distinguishes a file's records."""
     stored: Any
     if pa.types.is_struct(data_type):
         stored = _record(list(data_type), name)
@@ -114,7 +114,7 @@ _SCALARS: dict[str, Any] = {
 
 
 def _numbers(data_type: pa.DataType) -> pa.DataType:
-    """The type of what is written: times are numbers, because Python's have too small a range."""
+    """Return the type of written values. Times are numbers, because Python's range is small."""
     if pa.types.is_timestamp(data_type):
         return pa.int64()
     if pa.types.is_date32(data_type) or pa.types.is_time32(data_type):
@@ -191,7 +191,7 @@ def _columns(records: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
 
 
 def _cells(values: Sequence[Any], data_type: pa.DataType) -> Sequence[Any]:
-    """Values of a column in the form of Arrow: a MAP as pairs, which Avro has in two forms."""
+    """Convert values of a column for Arrow. A MAP, which has two forms in Avro, becomes pairs."""
     if pa.types.is_nested(data_type):
         return [_nested(value, data_type) for value in values]
     return values

@@ -19,15 +19,15 @@ Source: TypeAlias = BinaryIO | pa.NativeFile
 
 @dataclass(frozen=True)
 class DataFileRead:
-    """The request to read a data file, whatever its format.
+    """The request to read a data file of any format.
 
     Attributes:
-        system: fields that come first, with a key the sequence number and the row kind.
-        columns: the following ones, as the file's schema has them; what a file may say
-            instead, see `conformed_batch`.
-        row_count: by the manifest.
-        batch_rows: the most rows of a batch.
-        parts: chooses what is read; None: all rows are. Only Parquet has parts.
+        system: the fields that come first; with a key, the sequence number and the row kind.
+        columns: the columns that follow, as in the file's schema; see `conformed_batch` for how a
+            file may differ.
+        row_count: the number of rows in the manifest.
+        batch_rows: the maximum number of rows of a batch.
+        parts: chooses the parts to read; None: all. Only Parquet has parts.
     """
 
     system: Sequence[pa.Field]
@@ -54,11 +54,11 @@ class DataFileSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Write the end of the file's content; the caller closes the file itself."""
+        """Write the end of the file's content. The caller closes the file itself."""
         ...
 
     def statistics(self) -> StatsSource:
-        """The statistics of the whole file, after `close`."""
+        """Return the statistics of the whole file, after `close`."""
         ...
 
 
@@ -76,11 +76,11 @@ class DataFileFormat(Protocol):
     def placed_batches(
         self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Columns of a file, and the place of each batch's first row in it.
+        """Yield batches of a file's columns, and the place of each batch's first row in the file.
 
         Raises:
-            CorruptFileError: the bytes are no such file, or do not agree with its metadata.
-            UnsupportedTableError: a value is one that this reader cannot read exactly.
-            OSError: the file system refused, which says nothing about the file.
+            CorruptFileError: the bytes are no such file, or contradict its metadata.
+            UnsupportedTableError: the reader cannot read a value exactly.
+            OSError: the file system refused; the file may be intact.
         """
         ...

@@ -1,10 +1,11 @@
-"""Lists the file formats of data files by name, which is also the file's suffix."""
+"""Lists the formats of data files by name, which is also the file's suffix."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from stream_app.format.data_files.avro_files import AvroFiles
+from stream_app.format.data_files.blob_files import BlobFiles
 from stream_app.format.data_files.data_file_format import DataFileFormat
 from stream_app.format.data_files.orc_files import OrcFiles
 from stream_app.format.data_files.parquet_files import ParquetFiles
@@ -13,9 +14,10 @@ DATA_FILE_FORMATS: Mapping[str, DataFileFormat] = {
     "parquet": ParquetFiles(),
     "orc": OrcFiles(),
     "avro": AvroFiles(),
+    "blob": BlobFiles(),
 }
 
 
 def format_of_file(file_name: str) -> DataFileFormat | None:
-    """The format of a data file; None for an unknown suffix."""
+    """Return the format of a data file; None for an unknown suffix."""
     return DATA_FILE_FORMATS.get(file_name.rpartition(".")[2])

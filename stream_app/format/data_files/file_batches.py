@@ -1,4 +1,4 @@
-"""Batches of rows that come from data files of any format, and the errors of damaged files."""
+"""Shapes the batches of data files of any format, and makes the errors of damaged files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPLAINTS = (
 
 
 def rows_of_a_batch(row_bytes: float, batch_rows: int) -> int:
-    """The rows of a batch: `batch_rows` at most, and about `BATCH_BYTES`."""
+    """Return the rows of a batch: at most `batch_rows`, and about `BATCH_BYTES`."""
     return max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
 
 
@@ -38,26 +38,26 @@ def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBat
 
 
 def damaged_file_error(what: str) -> CorruptFileError:
-    """The error of a damaged file; the caller adds the path."""
+    """Return the error of a damaged file, to which the caller adds the path."""
     return CorruptFileError(
         what, fix="restore the file from a backup, or roll the table back to a tag"
     )
 
 
 def printable_error(error: Exception) -> str:
-    """An error's text in one line; Arrow quotes bytes of the file."""
+    """Return an error's text in one line, because Arrow quotes bytes of the file."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
 
 
 def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the names and types of `schema`, column by column in order.
+    """Return the batch with the names and types of `schema`, column by column in order.
 
-    Columns that fit are not copied. Files differ in three ways. INT96 timestamps come in
-    nanoseconds and without a zone. Beside INT96, older versions of stream_app stored other
+    Matching columns are not copied. Files differ in three ways. INT96 timestamps come in
+    nanoseconds and without a zone. In files with INT96, older versions of stream_app stored other
     timestamps as plain numbers. Other writers may use other string types.
 
     Raises:
-        CorruptFileError: another number of columns, or a value that the wanted type cannot hold.
+        CorruptFileError: the number of columns differs, or the wanted type cannot hold a value.
     """
     if batch.schema.equals(schema):
         return batch

@@ -1,8 +1,8 @@
 """Reads and writes ORC, which was the default of Paimon before 1.0.
 
-Arrow reads times of ORC as nanoseconds, of the years 1678 to 2261. It refuses others. So this
-module does not write them either. Nor does it write fractions of seconds before 1970. Arrow stores
-them as Java cannot read them, and Java itself stores those of the last second wrongly.
+Arrow reads ORC's times as nanoseconds, so only of the years 1678 to 2261. So this module writes no
+other times. It also writes no fractions of seconds before 1970: Java cannot read Arrow's form, and
+stores those of the last second wrongly itself.
 
 Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.
 """
@@ -132,10 +132,10 @@ def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch
 
 
 def _padded(columns: Sequence[DataField]) -> list[str]:
-    """The columns of type CHAR, which Java's writer fills up with blanks and its reader cuts.
+    """Return the CHAR columns, which Java's writer pads with blanks and its reader trims.
 
     Raises:
-        UnsupportedTableError: there is one inside another column.
+        UnsupportedTableError: a nested field has the type CHAR.
     """
     for column in columns:
         if column.data_type.is_nested and any(map(_is_char, column.data_type.scalars())):
@@ -153,7 +153,7 @@ def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column to the form in which ORC stores it.
 
     Raises:
-        UnsupportedTableError: it has a time that ORC does not hold.
+        UnsupportedTableError: the column has a time that ORC cannot hold.
     """
     try:
         stored = column.cast(field.type)
@@ -166,7 +166,7 @@ def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
         ) from error
     if not pa.types.is_nested(field.type):
         return stored
-    # Arrow's writer (26.0) gives the fields of null ROWs, and of slices, the values of other rows.
+    # Arrow's writer (26.0) stores other rows' values in the fields of null ROWs and of slices.
     return pa.chunked_array([with_hidden_nulls(chunk) for chunk in stored.chunks], field.type)
 
 
@@ -174,7 +174,7 @@ def _check_times(values: pa.Array) -> None:
     """Check that Java can read each time.
 
     Raises:
-        pa.ArrowInvalid: it is before 1970, and has a fraction of a second.
+        pa.ArrowInvalid: a time before 1970 has a fraction of a second.
     """
     if pa.types.is_timestamp(values.type):
         nanos = values.drop_null().view(pa.int64()).to_numpy()
@@ -193,7 +193,7 @@ def _check_times(values: pa.Array) -> None:
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:
-    """The type that ORC's writer takes; times become nanoseconds to see that they fit."""
+    """Return the type for ORC's writer. Times become nanoseconds, which checks their range."""
     if pa.types.is_time32(data_type):
         return pa.int32()
     if pa.types.is_timestamp(data_type):

@@ -1,8 +1,8 @@
 """Reads only the pages of a row group that may have wanted rows.
 
-Called by `parquet_reader`, for a file of which parts are chosen. Where the condition's columns are
-small, their values come first, and tell which pages of the others are decoded. `parquet_reader`
-reads a row group whole when one of these holds:
+`parquet_reader` calls it to read chosen parts of a file. If the condition's columns are small, it
+decodes them first, and their values determine which pages of the others it decodes.
+`parquet_reader` reads a whole row group if one of these holds:
 
 * A wanted column has no page index, or lies in a ROW, ARRAY or MAP.
 * An Arrow schema in the footer gives a column another type.
@@ -81,9 +81,9 @@ class WantedRows:
     """The rows of a row group that may be wanted.
 
     Attributes:
-        ranges: ascending.
-        columns: all that are read, with their pages; None: the row group is read whole, or not at
-            all.
+        ranges: the ranges of rows, ascending.
+        columns: the columns to read, with their pages; None: the whole row group is read, or none
+            of it.
     """
 
     ranges: Sequence[RowRange]
@@ -94,9 +94,9 @@ class PagedGroups:
     """The row groups of an open file.
 
     Args:
-        source: the file's bytes.
-        end: the last of them, with the footer.
-        columns: names of the columns to read.
+        source: the file.
+        end: the last bytes of the file, with the footer.
+        columns: the names of the columns to read.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class PagedGroups:
         self._judge = choice.judge if set(self._asked) < set(columns) else None
 
     def wanted(self, group: int) -> WantedRows:
-        """The rows that may pass, by values of the columns asked for, else by the page index.
+        """Return the rows that may pass, by values of the condition's columns or by the page index.
 
         Raises:
             CorruptFileError: a value is not of its type.
@@ -124,7 +124,7 @@ class PagedGroups:
         row_count = self._file.metadata.row_group(group).num_rows
         if self._judge is not None and self._is_small(group):
             ranges = self._by_values(group, self._judge)
-            # What keeps most rows of one group will keep most of the next.
+            # A condition that keeps most rows of one group will keep most of the next.
             self._judge = self._judge if _leaves_out_much(ranges, row_count) else None
         else:
             ranges = self._by_statistics(group, row_count)
@@ -137,13 +137,13 @@ class PagedGroups:
     def batches(
         self, ranges: Sequence[RowRange], columns: PagedColumns, rows_max: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Some rows, a batch a range, with the place of its first row in the row group.
+        """Yield a batch for each range, with the place of its first row in the row group.
 
         Args:
-            rows_max: rows that are decoded at once, about.
+            rows_max: the approximate number of rows that are decoded at once.
 
         Raises:
-            CorruptFileError: a page is not what its index says.
+            CorruptFileError: a page contradicts its index.
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for portion in windows(ranges, rows_max):
@@ -153,11 +153,11 @@ class PagedGroups:
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _is_small(self, group: int) -> bool:
-        """Whether the columns asked for are a small part of those that are read."""
+        """Whether the condition's columns are a small part of the columns to read."""
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
         widths = [_width(schema.field(name).type) for name in self._asked]
         if None not in widths:
-            # Compared with all columns: a few values that are decoded twice cost little.
+            # The comparison is with all columns, because decoding a few values twice costs little.
             asked = metadata.num_rows * sum(width or 0 for width in widths)
             return bool(asked * _SMALL <= metadata.total_byte_size)
         with contextlib.suppress(*_DAMAGED):
@@ -165,7 +165,7 @@ class PagedGroups:
         return False
 
     def _sizes(self, group: int, names: Sequence[str]) -> int:
-        # pyarrow ends the process at some damages of a chunk's metadata, so these are read here.
+        # Damaged chunk metadata can crash pyarrow's process, so this code parses it first.
         schema = self._file.metadata.schema
         return sum(
             chunk.decoded_bytes
@@ -178,7 +178,7 @@ class PagedGroups:
         row_count = self._file.metadata.row_group(group).num_rows
         (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
         values = 0 if batch is None else batch.num_rows
-        # A page whose header says that it is something else is passed over without a word.
+        # pyarrow silently skips a page whose header has another type.
         if values != row_count:
             raise damaged_file_error(
                 f"a row group of {row_count} rows has only {values} in pages of "
@@ -199,7 +199,7 @@ class PagedGroups:
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:
-        """The places of the columns among the file's; None: one of them cannot be read by pages."""
+        """Return the columns' places in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
         plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
@@ -214,7 +214,7 @@ class PagedGroups:
         return leaves if fits else None
 
     def _paged_columns(self, group: int, names: Sequence[str]) -> PagedColumns | None:
-        """Columns with their pages; None if one of them has no page index."""
+        """Return columns with their pages; None if a column has no page index."""
         if self._leaves is None:
             return None
         row_count = self._file.metadata.row_group(group).num_rows
@@ -258,7 +258,7 @@ class PagedGroups:
         index: bytes | None,
         pages: ChunkPages,
     ) -> list[ColumnStats]:
-        """The statistics of each page."""
+        """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
         means_anything = self._parts.orders_columns and has_bounds(footer, leaf, data_type)
         if index is None or not means_anything:
@@ -269,7 +269,7 @@ class PagedGroups:
     def _decoded(
         self, columns: PagedColumns, ranges: Sequence[RowRange]
     ) -> list[tuple[pa.Array, list[int]]]:
-        """For each column the rows of its pages, and where each range begins among them."""
+        """Return each column's decoded page rows, and where each range begins among them."""
         spans: dict[tuple[str, int], ByteSpan] = {}
         numbers = {}
         for name, (chunk, pages) in columns.items():
@@ -296,12 +296,12 @@ class PagedGroups:
         begins = [begin for begin, _ in ranges]
         file = self._parts.open_pages(chosen)
         return [
-            (_whole(file.reader.read_column(place), of.row_count), of.places(begins))
-            for place, of in enumerate(chosen.values())
+            (_whole(file.reader.read_column(place), pages.row_count), pages.places(begins))
+            for place, pages in enumerate(chosen.values())
         ]
 
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
-        """Bytes by the names of their spans, in few reads."""
+        """Read the bytes of spans, by name, in few requests."""
         data: dict[Name, bytes] = {}
         for names in runs(spans, _GAP_BYTES):
             start = spans[names[0]].start
@@ -324,7 +324,7 @@ def _leaves_out_much(ranges: Sequence[RowRange], row_count: int) -> bool:
 
 
 def _width(data_type: pa.DataType) -> int | None:
-    """The bytes of a value; None: they differ."""
+    """Return the bytes of a value; None if the width varies."""
     try:
         bits: int = data_type.bit_width
     except ValueError:

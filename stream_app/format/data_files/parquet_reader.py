@@ -1,4 +1,4 @@
-"""Reads data files of Parquet, in batches of bounded size, and checks their footers.
+"""Reads Parquet data files in batches of bounded size, and checks their footers.
 
 Source: Paimon `format/parquet/ParquetFileFormat.java`.
 """
@@ -39,26 +39,26 @@ def placed_batches(
     check: Callable[[pq.FileMetaData], None] | None = None,
     parts: PartChoice | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The named columns of a data file, in that order, with the file's types.
+    """Yield columns of a data file in the given order, with the file's types.
 
     Each batch comes with the place of its first row in the file.
 
     Args:
-        batch_rows: the most rows of a batch; fewer when rows are wide (see `BATCH_BYTES`).
-        check: gets the footer before anything is read.
+        batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
+        check: receives the footer before anything is read.
         parts: chooses row groups and pages; None: all are read.
 
     Raises:
-        CorruptFileError: no Parquet file, a column is not in it, or a page is not what was
-            written. Pages that have a checksum are held against it.
-        OSError: the file system refused, which says nothing about the file.
+        CorruptFileError: the file is not Parquet, lacks a column, or has a damaged page. Pages with
+            a checksum are verified.
+        OSError: the file system refused; the file may be intact.
     """
     source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
     try:
-        # Read once, for pyarrow and for the pages.
+        # Read the end once, for pyarrow and for the pages.
         end = read_end(source)
-        # A merge opens many files, so each reader must be small. pre_buffer reads whole row groups
-        # ahead. Without a buffer size the reader holds a row group's stored columns.
+        # A merge opens many files, so each reader must be small. pre_buffer would read whole row
+        # groups ahead. Without a buffer size the reader would hold a row group's stored columns.
         with pq.ParquetFile(
             source,
             metadata=pq.read_metadata(pa.BufferReader(end)),
@@ -75,10 +75,10 @@ def placed_batches(
             read = _OpenFile(source, end, file, list(columns), batch_rows)
             yield from read.all_rows() if parts is None else read.chosen(parts)
     except COMPLAINTS as error:
-        # Arrow's own complaints about bytes are OSErrors too, without a number.
+        # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
-        # In one line, because Arrow quotes bytes of the file; place and remedy follow below.
+        # Use one line, because Arrow quotes bytes of the file. The caller adds place and remedy.
         raise damaged_file_error(
             f"not a readable Parquet file: {printable_error(error)}"
         ) from error
@@ -126,7 +126,7 @@ class _OpenFile:
         footer = self._file.metadata
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
-            return groups  # the manifest's statistics have sufficed
+            return groups  # the manifest's statistics were enough
         passing = parts.passing(
             [
                 PartStats(
@@ -139,7 +139,7 @@ class _OpenFile:
 
     def _rows_of_a_batch(self, group: int) -> int:
         metadata = self._file.metadata.row_group(group)
-        # Repeated values are small in the file, so the size of the last group is a better estimate.
+        # Repeated values are small in the file, so the last group's size is a better estimate.
         row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
         return rows_of_a_batch(row_bytes, self._batch_rows)
 
@@ -163,14 +163,14 @@ class _OpenFile:
 
 
 def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
-    """Check that a footer agrees with the file's metadata; no checksum covers it.
+    """Check that a footer, which has no checksum, agrees with the file's metadata.
 
     Args:
-        fields: columns as the table knows them; see `conformed_batch` for what a footer may say.
-        row_count: by the manifest.
+        fields: the table's columns; see `conformed_batch` for how a footer may differ.
+        row_count: the number of rows in the manifest.
 
     Raises:
-        CorruptFileError: another number of rows, or a type with which values would be others.
+        CorruptFileError: the number of rows differs, or a type would change the values.
     """
     groups = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     if not row_count == footer.num_rows == groups:
@@ -193,7 +193,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
 
 
 def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the columns differ in scale or unit, so that the same bytes mean another value."""
+    """Whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored):
         return True
     if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):

@@ -32,7 +32,7 @@ _PAGE_BYTES = 1 << 20
 def parquet_writer(
     sink: BinaryIO | pa.NativeFile, schema: pa.Schema, options: CoreOptions
 ) -> pq.ParquetWriter:
-    """A writer of one data file; the caller decides on row groups and closes it."""
+    """Return the writer of one data file. The caller decides on row groups and closes it."""
     int96 = any(_is_timestamp(field.type, "ns") for field in schema)
     codec = _CODECS[options[FILE_COMPRESSION].lower()]
     writer_class = _Int96Writer if int96 else pq.ParquetWriter
@@ -48,23 +48,22 @@ def parquet_writer(
         column_encoding=_encodings(schema),
         # Statistics feed the manifest; see column_stats.
         write_statistics=True,
-        # DECIMAL(p ≤ 18) as INT32 or INT64, as Java writes them.
+        # Java writes DECIMAL(p ≤ 18) as INT32 or INT64.
         store_decimal_as_integer=True,
-        # Java knows TIMESTAMP(7..9) as INT96 only.
+        # Java reads TIMESTAMP(7..9) only as INT96.
         use_deprecated_int96_timestamps=int96,
-        # No Arrow schema in the footer: the file's own types say everything, to every reader.
+        # The footer needs no Arrow schema, because the file's own types are complete.
         store_schema=False,
-        # As in Java's default; otherwise a flipped bit in a page may give a wrong value.
+        # This is Java's default. Otherwise a flipped bit in a page may give a wrong value.
         write_page_checksum=True,
-        # No page index: by one, Paimon 1.4 in Java skips values, and misreads packed differences.
+        # Write no page index: with one, Paimon 1.4 in Java skips values and misreads packed
+        # differences.
         write_page_index=False,
     )
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
-    """Texts, names in VARIANTs and row kinds, which repeat; numbers do better without a
-    dictionary.
-    """
+    """Return the columns whose values repeat, and which so get a dictionary; else False."""
     repeating = [f"{field.name}.{METADATA}" for field in schema if is_variant(field.type)]
     repeating += [
         field.name
@@ -78,7 +77,7 @@ def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, str]:
-    """The columns to store as differences: keys, sequence numbers and times become a tenth smaller.
+    """Return the columns to store as differences, which shrinks keys, sequence numbers and times.
 
     Java reads DELTA_BINARY_PACKED, but no BYTE_STREAM_SPLIT.
     """
@@ -100,8 +99,8 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
     """Stores timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
 
-    pyarrow makes INT96 of all timestamps of a file or of none. So the coarse ones are written as
-    plain INT64, and the footer gets the descriptions that they have in a file without INT96.
+    pyarrow writes all or no timestamps of a file as INT96. So this writer stores the coarse ones as
+    plain INT64, and describes them in the footer as in a file without INT96.
     """
 
     def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, **settings: Any) -> None:
@@ -131,7 +130,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 
 def described_columns(schema: pa.Schema) -> dict[int, bytes]:
-    """Column position → Parquet's description of coarse timestamps, if no column has fine ones."""
+    """Return column position → Parquet's description of coarse timestamps."""
     places = [
         place
         for place, field in enumerate(schema)

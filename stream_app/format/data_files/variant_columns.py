@@ -1,4 +1,4 @@
-"""Gives the VARIANT columns of a Parquet file one form, whichever of Paimon's forms they have.
+"""Converts VARIANT columns of a Parquet file from any of Paimon's forms to one form.
 
 A file may have the two members in another order, or typed columns beside them (shredded).
 """
@@ -16,7 +16,7 @@ from stream_app.variants.shredded import whole_variants
 
 
 def with_whole_variants(batch: pa.RecordBatch, wanted: Sequence[pa.Field]) -> pa.RecordBatch:
-    """The batch, in which columns wanted as VARIANT have its two members alone.
+    """Return the batch with only VARIANT's two members in columns of this type.
 
     Raises:
         CorruptFileError: the parts of a value contradict each other.

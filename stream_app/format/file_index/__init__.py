@@ -1,1 +1,1 @@
-"""Indexes of single data files, by which readers skip a file: start at `index_kind`."""
+"""Indexes of single data files, by which readers skip files. Start with `index_kind`."""

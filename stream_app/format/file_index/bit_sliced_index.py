@@ -1,9 +1,9 @@
-"""The index ``bsi``: the values of a column of numbers, bit by bit.
+"""Encodes the index ``bsi``, which stores the values of a column of numbers bit by bit.
 
-It has a version byte, the number of rows, and two parts, each behind a byte that says whether it is
-there. The parts are the rows from zero on, and those below, by their distance from zero. A part has
-a version byte, its least and greatest number, the bitmap of its rows, the number of its slices, and
-the slices. Java always writes 0 as the least number.
+The index has a version byte, the number of rows, and two optional parts, each after a byte that
+says whether it exists. The first part has the rows with numbers from zero on. The second has those
+with negative numbers, by absolute value. A part has a version byte, its minimum and maximum, the
+bitmap of its rows, the number of slices, and the slices. Java always writes 0 as the minimum.
 
 Source: Paimon `fileindex/bsi/BitSliceIndexBitmapFileIndex.java`,
 `utils/BitSliceIndexRoaringBitmap.java`.
@@ -42,7 +42,7 @@ _MIRRORED = {
 
 class _BitSlicedBuilder:
     def __init__(self, data_type: DataType, settings: Mapping[str, str]) -> None:
-        del settings  # this kind has none
+        del settings  # this kind has no settings
         self._data_type = data_type
         self._chunks: list[pa.Array] = []
 
@@ -50,7 +50,7 @@ class _BitSlicedBuilder:
         self._chunks.append(values)
 
     def body(self) -> bytes | None:
-        """The index; None: the least BIGINT is among the values."""
+        """Return the index; None if the smallest BIGINT is among the values."""
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(valid).astype(np.uint32)
@@ -91,7 +91,7 @@ class _BitSlicedReader:
         (self._least_below, self._below), _ = _read_part(body, at)
 
     def rows(self, test: IndexTest) -> BitMap | None:
-        """The rows that pass; it knows each row's value."""
+        """Return exactly the rows that pass, because the index has each row's value."""
         there = self._above.there | self._below.there
         if test.comparison is IndexComparison.NULL:
             return all_rows(self._row_count) - there
@@ -116,7 +116,7 @@ class _BitSlicedReader:
 
 
 def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:
-    """The least number and the slices of a part, and the position behind it."""
+    """Return a part's minimum and slices, and the position after it."""
     if not data[position]:
         return (0, BitSlices(BitMap(), ())), position + 1
     _, least, _ = _PART.unpack_from(data, position + 1)

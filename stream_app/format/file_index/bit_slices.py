@@ -1,7 +1,7 @@
-"""A number for each of some rows, as one bitmap for each bit: compares all rows with a number.
+"""Stores a number for each row as one bitmap per bit, and compares all rows with a number.
 
-Used by `bit_sliced_index`, whose numbers are values, and by `range_bitmap`, whose numbers are
-places among the sorted values.
+In `bit_sliced_index` the numbers are values, in `range_bitmap` they are places among the sorted
+values.
 
 Source: O'Neil and Quass, "Improved query performance with variant indexes", 1997; Paimon
 `utils/BitSliceIndexRoaringBitmap.java`, `fileindex/rangebitmap/BitSliceIndexBitmap.java`.
@@ -26,7 +26,7 @@ class BitSlices:
 
     Attributes:
         there: the rows that have a number.
-        slices: the rows whose number has the bit 0, 1, 2 …
+        slices: for each bit 0, 1, 2 … the rows whose number has it. …
     """
 
     there: BitMap
@@ -34,17 +34,17 @@ class BitSlices:
 
     @classmethod
     def of_numbers(cls, rows: RowNumbers, numbers: npt.NDArray[np.int64], bits: int) -> BitSlices:
-        """The slices of numbers, none of which is below zero.
+        """Return the slices of non-negative numbers.
 
         Args:
             rows, numbers: uint32 [n], int64 [n].
-            bits: how many slices there are.
+            bits: the number of slices.
         """
         slices = [bitmap_of(rows[(numbers >> bit & 1).astype(bool)]) for bit in range(bits)]
         return cls(bitmap_of(rows), slices)
 
     def rows(self, comparison: IndexComparison, number: int) -> BitMap:
-        """The rows whose number compares so."""
+        """Return the rows whose number has this comparison with `number`."""
         if number < 0 or number >> len(self.slices):
             is_all = comparison in (
                 (IndexComparison.GREATER, IndexComparison.AT_LEAST)

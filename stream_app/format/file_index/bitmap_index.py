@@ -1,9 +1,9 @@
-"""The index ``bitmap``: the rows of each value, so that it excludes single rows, too.
+"""Encodes the index ``bitmap``, which has the rows of each value and so excludes even single rows.
 
-A version byte, a head that lists the values, and the bitmaps of rows. The head has the number of
-rows, of values, and where the bitmap of nulls is. Version 1 lists values as they come out of Java's
-hash map. Version 2 sorts them into blocks, whose first values stand before the blocks. An offset
-below zero is ``-1 - row``: the value has that row alone, and no bitmap.
+The index has a version byte, a head that lists the values, and the bitmaps of rows. The head has
+the numbers of rows and values, and the place of the bitmap of nulls. Version 1 lists values in the
+order of Java's hash map. Version 2 sorts them into blocks, and lists the first values before the
+blocks. A negative offset is ``-1 - row``: only this row has the value, and there is no bitmap.
 
 Settings are ``version``, and ``index-block-size`` of version 2.
 
@@ -59,7 +59,7 @@ class _BitmapBuilder:
         self._chunks.append(values)
 
     def body(self) -> bytes | None:
-        """The index; None: a value does not fit into a block."""
+        """Return the index; None if a value does not fit into a block."""
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         values = DistinctValues.of_column(column, self._data_type)
         bitmaps = _placed_bitmaps(values)
@@ -77,7 +77,7 @@ class _BitmapBuilder:
         return None if blocks is None else head + blocks + bitmaps.body
 
     def _blocks(self, values: DistinctValues, bitmaps: _PlacedBitmaps) -> bytes | None:
-        """The blocks of sorted values, behind the first value of each and where it begins."""
+        """Encode the blocks of sorted values, after each block's first value and offset."""
         order, encoded = values.order(), values.encoded()
         entries = _joined(encoded, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
@@ -101,11 +101,11 @@ class _BitmapBuilder:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedBitmaps:
-    """The bitmaps of all values, and where each stands in the body.
+    """The bitmaps of all values, and their places in the body.
 
     Attributes:
-        null_rows: number of rows without a value.
-        null_bitmap: in the body only of several such rows.
+        null_rows: the number of rows without a value.
+        null_bitmap: the bitmap of these rows; the body has it only for several rows.
         offsets, lengths: int64 [values].
     """
 
@@ -127,7 +127,7 @@ def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
     parts = [null_bitmap] if len(nulls) > 1 else []
     offset = sum(map(len, parts))
     order = hash_order(values.java_hashes(), computed=True)
-    for place in order[counts[order] > 1].tolist():  # each has a bitmap of its own
+    for place in order[counts[order] > 1].tolist():  # each value has its own bitmap
         part = bitmap_bytes(bitmap_of(rows[starts[place] : starts[place + 1]]))
         offsets[place], lengths[place] = offset, len(part)
         parts.append(part)
@@ -137,7 +137,7 @@ def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
 
 
 def _joined(encoded: pa.Array, *numbers: Ints) -> pa.Array:
-    """Each value's bytes with numbers behind: binary [n]."""
+    """Return each value's bytes followed by its numbers: binary [n]."""
     columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
     return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
 
@@ -151,7 +151,7 @@ def _concatenated(entries: pa.Array, order: Ints) -> bytes:
 
 @dataclass(slots=True)
 class _BitmapReader:
-    """Looks values up; of version 2 it reads the block alone that may have a value."""
+    """Looks values up. In version 2 it reads only the block that may have a value."""
 
     body: bytes
     data_type: DataType
@@ -186,7 +186,7 @@ class _BitmapReader:
         self._bitmaps_at = at + size
 
     def rows(self, test: IndexTest) -> BitMap | None:
-        """The rows of values, of other values, or without one; it says nothing of an order."""
+        """Return the rows with, or without, given values or nulls; None for tests of order."""
         nulls = BitMap() if self._null_offset is None else self._bitmap(self._null_offset)
         match test.comparison:
             case IndexComparison.ONE_OF:
@@ -219,7 +219,7 @@ class _BitmapReader:
     def _entries(
         self, position: int, count: int, *, numbers: int
     ) -> Iterator[tuple[IndexKey, int, int]]:
-        """The entries from a position on: value, offset, and the position behind."""
+        """Yield the entries from a position on: value, offset, and the position after."""
         for _ in range(count):
             key, position = self._codec.read(self.body, position)
             offset, _ = self._int(position)

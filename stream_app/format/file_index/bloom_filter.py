@@ -1,7 +1,7 @@
-"""The index ``bloom-filter``: bits that exclude values which are surely not in the file.
+"""Encodes the index ``bloom-filter``, whose bits exclude values that are surely not in the file.
 
-Four bytes with the number of hash functions, big-endian, and the bits. Settings are ``items``, the
-expected number of values, and ``fpp``, the rate of values that are wrongly taken for present.
+It has the number of hash functions in four big-endian bytes, and the bits. The settings are
+``items``, the expected number of values, and ``fpp``, the rate of false positives.
 
 Source: Paimon `fileindex/bloomfilter/BloomFilterFileIndex.java`, `FastHash.java`,
 `utils/BloomFilter64.java`.
@@ -36,8 +36,8 @@ class FilterSize:
     """The size of a filter.
 
     Attributes:
-        bits: a multiple of eight.
-        functions: how many bits a value sets.
+        bits: the number of bits, a multiple of eight.
+        functions: the number of bits that a value sets.
     """
 
     bits: int
@@ -45,7 +45,7 @@ class FilterSize:
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, str]) -> FilterSize:
-        """The size that Java gives a filter of these settings.
+        """Return the size that Java gives a filter of these settings.
 
         Raises:
             ValueError: a setting is not a number, or out of bounds.
@@ -59,7 +59,7 @@ class FilterSize:
         return cls(bits, max(1, math.floor(bits / items * _LN2 + 0.5)))
 
     def positions(self, hashes: XxHashes) -> npt.NDArray[np.int32]:
-        """The bits of values: int32 [functions, n]."""
+        """Return the bit positions of values: int32 [functions, n]."""
         low = hashes.astype(np.uint32).view(np.int32)
         high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
         factors = np.arange(1, self.functions + 1, dtype=np.int32)[:, np.newaxis]
@@ -77,13 +77,13 @@ class _BloomBuilder:
         self._bytes = np.zeros(self._size.bits // 8, dtype=np.uint8)
 
     def add(self, values: pa.Array) -> None:
-        """Set the bits of values; a null has none."""
+        """Set the bits of values; a null sets none."""
         hashes = fast_hashes(values.drop_null().unique(), self._data_type)
         positions = self._size.positions(hashes)
         np.bitwise_or.at(self._bytes, positions >> 3, _BITS[positions & 7])
 
     def body(self) -> bytes:
-        """The filter."""
+        """Return the bytes of the filter."""
         return struct.pack(">i", self._size.functions) + self._bytes.tobytes()
 
 
@@ -95,7 +95,7 @@ class _BloomReader:
         self._size = FilterSize(8 * len(self._bytes), functions)
 
     def rows(self, test: IndexTest) -> BitMap | None:
-        """None when one of the values may be in the file; it says nothing of other tests."""
+        """Return no rows if none of the values is in the file; else None, as for other tests."""
         if test.comparison is not IndexComparison.ONE_OF:
             return None
         positions = self._size.positions(fast_hashes(test.values, self._data_type))
@@ -104,9 +104,9 @@ class _BloomReader:
 
 
 def fast_hashes(values: pa.Array, data_type: DataType) -> XxHashes:
-    """The hashes of values, none of which is null: uint64 [n].
+    """Return the hashes of values without nulls: uint64 [n].
 
-    Texts and bytes have xxHash64, numbers Thomas Wang's hash of 64 bits.
+    Texts and bytes use xxHash64, numbers Thomas Wang's 64-bit hash.
     """
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
         return xx_hashes(text_words(values))

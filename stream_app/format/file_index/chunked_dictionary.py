@@ -1,4 +1,4 @@
-"""The sorted values of an index ``range-bitmap``, in chunks found by their first values.
+"""Encodes the sorted values of an index ``range-bitmap``, in chunks with known first values.
 
 A value's code is its place among all. A chunk has its first value in its head, and the others
 behind all heads, where texts follow their offsets. The dictionary's own head has its length, a
@@ -27,11 +27,11 @@ _CHUNK = struct.Struct(">iiiii")
 
 
 def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> bytes:
-    """The dictionary of sorted values.
+    """Encode the dictionary of sorted values.
 
     Args:
-        values: the bytes of different values in ascending order: binary [n].
-        chunk_size: bytes of a chunk's values besides its first, and of their offsets.
+        values: the bytes of distinct values in ascending order: binary [n].
+        chunk_size: the bytes of a chunk's values after the first, with their offsets.
     """
     sizes = pc.binary_length(values).to_numpy().astype(np.int64)
     ends = np.cumsum(sizes)
@@ -75,7 +75,7 @@ class _Chunk:
 
 
 class ChunkedDictionary:
-    """Finds the codes of values."""
+    """Looks up the codes of values."""
 
     def __init__(self, data: bytes, position: int, codec: ValueCodec) -> None:
         head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(
@@ -96,7 +96,7 @@ class ChunkedDictionary:
             place = behind + _CHUNK.size
 
     def code(self, key: IndexKey) -> tuple[int, bool]:
-        """The number of values that are less than a key, and whether the key is a value."""
+        """Return the number of values less than a key, and whether the key is a value."""
         place = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
         if place < 0:
             return 0, False
@@ -107,7 +107,7 @@ class ChunkedDictionary:
 
     def _others(self, chunk: _Chunk) -> list[IndexKey]:
         keys, at = [], self._keys_at + chunk.offset + chunk.offsets_length
-        for _ in range(chunk.count):  # a chunk has few: 16 KB by default
+        for _ in range(chunk.count):  # a chunk has few values: 16 KB by default
             key, at = self._codec.read(self._data, at)
             keys.append(key)
         return keys

@@ -1,4 +1,4 @@
-"""The bytes of a data file's indexes: of each column, by the kind of index.
+"""Encodes a data file's indexes, by column and kind of index.
 
 =================  =================================================================
 head               magic number (8), version (4), length of the head (4)
@@ -9,7 +9,7 @@ of each index      kind (UTF), start in the file (4; -1: none), length (4)
 body               the indexes, in the order of the head
 =================  =================================================================
 
-Numbers are big-endian; a UTF is Java's: two bytes of length, and its modified UTF-8.
+Numbers are big-endian. UTF means Java's form: two bytes of length, and modified UTF-8.
 
 Source: Paimon `fileindex/FileIndexFormat.java`, `io/DataFileIndexWriter.java`,
 `java.io.DataOutput#writeUTF`.
@@ -35,7 +35,7 @@ _FALSE_HASH = 1237
 
 
 def encode_file_index(bodies: Mapping[str, Mapping[str, bytes | None]]) -> bytes:
-    """The file of some indexes, which keeps the order of the mappings."""
+    """Encode indexes as one file, in the order of the mappings."""
     kinds = [kind for by_kind in bodies.values() for kind in by_kind]
     head_length = _START.size + 4 + 4 + sum(len(_utf(name)) + 4 for name in bodies)
     head_length += sum(len(_utf(kind)) + _PLACE.size for kind in kinds)
@@ -51,10 +51,10 @@ def encode_file_index(bodies: Mapping[str, Mapping[str, bytes | None]]) -> bytes
 
 
 def decode_file_index(data: bytes) -> Bodies:
-    """The indexes of a file.
+    """Decode the indexes of a file.
 
     Raises:
-        ValueError, struct.error: it is none, or of a later version.
+        ValueError, struct.error: the bytes are no such file, or of a later version.
     """
     magic, version, head_length = _START.unpack_from(data)
     if (magic, version) != (_MAGIC, _VERSION):
@@ -81,12 +81,12 @@ def decode_file_index(data: bytes) -> Bodies:
 
 
 def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The columns and kinds of indexes in the order in which Java writes them.
+    """Return the columns and kinds of indexes in the order in which Java writes them.
 
-    Java holds them in hash maps within hash maps; this goes the same way.
+    Java keeps them in nested hash maps, whose order this reproduces.
 
     Args:
-        indexes: column and kind, in the order of the options.
+        indexes: columns and kinds in the order of the options.
     """
     columns = list(dict.fromkeys(column for column, _ in indexes))
     declared = [
@@ -113,7 +113,7 @@ def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _column_hash(name: str) -> int:
-    """The hash of Java's `FileIndexOptions.Column`: its name, no name of a MAP's key, false."""
+    """Return the hash of Java's `FileIndexOptions.Column`, of a name without a MAP's key."""
     return (((31 + string_hash(name)) * 31) * 31 + _FALSE_HASH) & 0xFFFFFFFF
 
 

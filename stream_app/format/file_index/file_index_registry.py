@@ -1,4 +1,4 @@
-"""The kinds of file indexes by their names, as options and files have them."""
+"""Lists the kinds of file indexes by their names in options and files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The port of a kind of file index: a builder of its bytes, and a reader of them.
 
-Each kind is a module of this folder and a line of `file_index_registry`. An index may only exclude
-rows that surely do not pass. So the answer to a test is the set of rows that may pass, or None for
-any row.
+Each kind is a module of this folder and a line of `file_index_registry`. An index may exclude only
+rows that surely do not pass. So the result of a test is the set of rows that may pass, or None if
+any row may.
 
 Source: Paimon `fileindex/FileIndexer.java`, `fileindex/FileIndexReader.java`.
 """
@@ -38,7 +38,8 @@ class IndexTest:
     """A test of one column.
 
     Attributes:
-        values: in the column's Arrow type, without nulls; one for an order, none for nulls.
+        values: values of the column's Arrow type without nulls; one for comparisons of order, none
+            for tests of nulls.
     """
 
     comparison: IndexComparison
@@ -53,7 +54,7 @@ class IndexBuilder(Protocol):
         ...
 
     def body(self) -> bytes | None:
-        """The bytes of the index; None: it cannot hold these values."""
+        """Return the bytes of the index; None if it cannot store these values."""
         ...
 
 
@@ -61,18 +62,18 @@ class IndexReader(Protocol):
     """Reads the index of one column of one data file."""
 
     def rows(self, test: IndexTest) -> BitMap | None:
-        """The rows that may pass, by their places in the file; None: any may."""
+        """Return the rows that may pass, by their places in the file; None if any may."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileIndexKind:
-    """One kind of index; `model.schema.file_index_problems` says which types it is for.
+    """One kind of index; `model.schema.file_index_problems` defines for which types.
 
     Attributes:
-        name: in options and in files.
-        builder: gets the type and the column's settings, such as ``fpp``.
-        reader: gets the bytes that a builder made.
+        name: the name in options and files.
+        builder: makes a builder from the type and the column's settings, such as ``fpp``.
+        reader: makes a reader from the bytes of an index.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The numbers and bytes by which indexes know the values of a column.
+"""Converts a column's values to the numbers and bytes that indexes store.
 
-Texts are their bytes. Everything else is a whole number: of a time the milliseconds, or from a
-precision of 4 on the microseconds. Of a decimal it is the digits, and of a float the bits.
+Texts become their bytes, other values integers. A time becomes milliseconds, or from a precision of
+4 on microseconds. A decimal becomes its unscaled number, and a float its bits.
 
 Source: Paimon `fileindex/bitmap/BitmapFileIndex.java#getValueMapper`,
 `fileindex/bsi/BitSliceIndexBitmapFileIndex.java#getValueMapper`,
@@ -39,22 +39,22 @@ _TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
 def is_text(data_type: DataType) -> bool:
-    """Whether indexes know the values by their bytes."""
+    """Whether indexes store the values as bytes."""
     return data_type.root in STRING_ROOTS
 
 
 def loses_digits(data_type: DataType) -> bool:
-    """Whether several values have the same number: times of less than a microsecond."""
+    """Whether several values share a number, as times finer than a microsecond do."""
     return data_type.root in TIMESTAMP_ROOTS and data_type.precision > _MICROS
 
 
 def index_numbers(values: pa.Array, data_type: DataType) -> Numbers:
-    """The numbers of values, none of which is null.
+    """Return the numbers of values without nulls.
 
-    A float has the bits of Java's `floatToIntBits`, which knows one NaN.
+    A float has the bits of Java's `floatToIntBits`, which has only one NaN.
 
     Args:
-        values: of the column's Arrow type; not texts.
+        values: values of the column's Arrow type, except texts.
 
     Returns:
         int8, int16, int32 or int64 [n].
@@ -80,14 +80,14 @@ def index_numbers(values: pa.Array, data_type: DataType) -> Numbers:
 
 
 def sort_keys(numbers: Numbers, data_type: DataType) -> Numbers:
-    """Numbers in the order of the values they stand for, which floats' bits lack below zero."""
+    """Convert numbers so that they sort as their values; negative floats' bits do not."""
     if data_type.root not in FLOAT_ROOTS:
         return numbers
     return np.where(numbers < 0, numbers ^ np.iinfo(numbers.dtype).max, numbers)
 
 
 def text_bytes(values: pa.Array) -> pa.Array:
-    """The bytes of texts."""
+    """Return the bytes of texts."""
     return values if pa.types.is_binary(values.type) else values.cast(pa.binary())
 
 
@@ -98,10 +98,10 @@ def _numpy(values: pa.Array) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class ValueCodec:
-    """The bytes of a type's values in indexes that list them: big-endian, a text after its length.
+    """Encodes a type's values for indexes that list them: big-endian, a text after its length.
 
     Attributes:
-        width: bytes of a number; None: texts.
+        width: the bytes of a number; None for texts.
     """
 
     data_type: DataType
@@ -109,18 +109,18 @@ class ValueCodec:
 
     @classmethod
     def of_type(cls, data_type: DataType) -> ValueCodec:
-        """The codec of a type."""
+        """Return the codec of a type."""
         return cls(data_type, None if is_text(data_type) else _width(data_type))
 
     def keys(self, values: pa.Array) -> list[IndexKey]:
-        """The keys of values, none of which is null."""
+        """Return the keys of values without nulls."""
         if self.width is None:
             return text_bytes(values).to_pylist()  # type: ignore[no-any-return]
         numbers = index_numbers(values, self.data_type)
         return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
 
     def read(self, data: bytes, position: int) -> tuple[IndexKey, int]:
-        """The key at a position, and the position behind it."""
+        """Return the key at a position, and the position after it."""
         if self.width is None:
             start = position + 4
             end = start + int.from_bytes(data[position:start], "big")
@@ -139,11 +139,11 @@ def _width(data_type: DataType) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DistinctValues:
-    """The different values of a column, in the order of their first rows.
+    """The distinct values of a column, in the order of their first rows.
 
     Attributes:
-        codes: int64 [n], the place of each row's value among them; -1 for null.
-        values: a binary array of texts, or numbers: [m].
+        codes: int64 [n], the index of each row's value; -1 for null.
+        values: the values as a binary array of texts, or as numbers: [m].
     """
 
     codec: ValueCodec
@@ -152,7 +152,7 @@ class DistinctValues:
 
     @classmethod
     def of_column(cls, values: pa.Array, data_type: DataType) -> DistinctValues:
-        """The different values of a column."""
+        """Return the distinct values of a column."""
         codec = ValueCodec.of_type(data_type)
         codes = np.full(len(values), -1, dtype=np.int64)
         valid = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
@@ -166,13 +166,13 @@ class DistinctValues:
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
 
     def order(self) -> npt.NDArray[np.int64]:
-        """The places of the values in ascending order: int64 [m]."""
+        """Return the indices that sort the values: int64 [m]."""
         if isinstance(self.values, np.ndarray):
             return np.argsort(sort_keys(self.values, self.codec.data_type), kind="stable")
         return pc.array_sort_indices(self.values).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
     def encoded(self) -> pa.Array:
-        """The bytes of each value: binary [m]."""
+        """Return the bytes of each value: binary [m]."""
         if isinstance(self.values, np.ndarray):
             width = self.values.itemsize
             return fixed_bytes(self.values.astype(f">i{width}"))
@@ -180,7 +180,7 @@ class DistinctValues:
         return pc.binary_join_element_wise(fixed_bytes(lengths), self.values, b"")
 
     def java_hashes(self) -> npt.NDArray[np.int32]:
-        """Java's `hashCode` of each value: int32 [m]."""
+        """Return Java's `hashCode` of each value: int32 [m]."""
         if not isinstance(self.values, np.ndarray):
             return murmur_hashes(text_words(self.values))
         if self.codec.data_type.root is TypeRoot.BOOLEAN:
@@ -191,10 +191,10 @@ class DistinctValues:
         return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
 
     def rows_by_value(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """All rows that have a value, those of a value together and in their order.
+        """Group the rows by value, in order.
 
         Returns:
-            uint32 [rows], and int64 [m + 1]: where the rows of each value begin.
+            The rows, uint32 [rows], and where each value's rows begin, int64 [m + 1].
         """
         order = np.argsort(self.codes, kind="stable")
         nulls = int(np.count_nonzero(self.codes < 0))
@@ -204,10 +204,10 @@ class DistinctValues:
 
 
 def fixed_bytes(numbers: npt.NDArray[np.generic]) -> pa.Array:
-    """The bytes of the rows of an array, as they are: binary [n].
+    """Return the raw bytes of an array's rows: binary [n].
 
     Args:
-        numbers: [n], or [n, m].
+        numbers: [n] or [n, m].
     """
     width = numbers.nbytes // max(len(numbers), 1)
     data = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())

@@ -1,8 +1,8 @@
-"""The order in which Java's `HashMap` lists its keys, because some files of Paimon's have it.
+"""Reproduces the order in which Java's `HashMap` lists its keys, which some of Paimon's files have.
 
-A map of n keys has a power of two of bins, and lists them one after the other. The order of the
-keys of one bin depends on the method that puts them in. Java turns a bin of nine or more keys into
-a tree, whose order is not followed here; every order is valid to readers.
+A map of n keys has a power of two of bins, and lists bin after bin. The order of keys in a bin
+depends on the method that adds them. Java turns a bin of nine or more keys into a tree, whose order
+this module does not reproduce. Readers accept any order.
 
 Source: `java.util.HashMap`, `java.lang.String#hashCode`.
 """
@@ -18,23 +18,23 @@ _LEAST_BINS = 16
 
 
 def string_hash(text: str) -> int:
-    """`String.hashCode` of a text, as a signed 32-bit number."""
+    """Return `String.hashCode` of a text as a signed 32-bit number."""
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     state = 0
-    for unit in units.tolist():  # a name has few letters
+    for unit in units.tolist():  # a name is short
         state = (31 * state + unit) & 0xFFFFFFFF
     return state - (1 << 32) if state >> 31 else state
 
 
 def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64]:
-    """The places of keys in the order of a map.
+    """Return the indices of keys in the order of a map.
 
     Four keys with the hashes 17, 2, 1 and 0 have the order ``[3, 0, 2, 1]``: 17 and 1 share a bin.
-    When they are computed, the later one stands first: ``[3, 2, 0, 1]``.
+    With `computed` the later one comes first: ``[3, 2, 0, 1]``.
 
     Args:
-        hashes: int32 [n], of different keys in the order in which they are added.
-        computed: `computeIfAbsent` adds them, not `put`.
+        hashes: int32 [n], of distinct keys in the order in which they are added.
+        computed: whether `computeIfAbsent` adds them, rather than `put`.
 
     Returns:
         int64 [n].
@@ -51,6 +51,6 @@ def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64
 
 
 def name_order(names: Sequence[str], *, computed: bool) -> list[str]:
-    """The names in the order of a map whose keys they are."""
+    """Return names in the order of a map with these keys."""
     hashes = [string_hash(name) for name in names]
     return [names[place] for place in hash_order(hashes, computed=computed)]

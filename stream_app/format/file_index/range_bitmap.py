@@ -1,12 +1,12 @@
-"""The index ``range-bitmap``: each row's place among the sorted values, bit by bit.
+"""Encodes the index ``range-bitmap``: each row's place among the sorted values, bit by bit.
 
-A head, the dictionary of values, and the slices of places. The head has its length, a version byte,
-and the numbers of rows and of values. The least and the greatest value follow, and the length of
-the dictionary. The slices have a head of their own: its length, a version byte, and their number (a
-byte). The length of the bitmap of rows with a value follows, then the offset and length of each
-slice behind that bitmap.
+The index has a head, the dictionary of values, and the slices of places. The head has its length, a
+version byte, and the numbers of rows and of values. Minimum and maximum follow, and the length of
+the dictionary. The slices have their own head: its length, a version byte, and the number of slices
+(a byte). The length of the bitmap of rows with a value follows, then the offset and length of each
+slice after that bitmap.
 
-The setting is ``chunk-size``, of the dictionary.
+The setting is the dictionary's ``chunk-size``.
 
 Source: Paimon `fileindex/rangebitmap/RangeBitmapFileIndex.java`, `RangeBitmap.java`,
 `BitSliceIndexBitmap.java`, `dictionary/chunked/KeyFactory.java`.
@@ -94,7 +94,7 @@ class _RangeBitmapReader:
         self._slices = _read_slices(body, at + length)
 
     def rows(self, test: IndexTest) -> BitMap:
-        """The rows that pass; it knows each row's value."""
+        """Return exactly the rows that pass, because the index has each row's value."""
         there = self._slices.there
         match test.comparison:
             case IndexComparison.NULL:
@@ -110,7 +110,7 @@ class _RangeBitmapReader:
                 return self._ordered(comparison, *self._dictionary.code(key))
 
     def _ordered(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
-        """The rows whose code compares so with that of a value, which no row may have."""
+        """Return the rows whose code has this comparison with a value's, which may be absent."""
         if not is_there and comparison is IndexComparison.AT_MOST:
             comparison = IndexComparison.LESS
         if not is_there and comparison is IndexComparison.GREATER:

@@ -1,4 +1,4 @@
-"""Bitmaps of rows in the portable bytes of Roaring, compressed as Java compresses them."""
+"""Encodes bitmaps of rows in Roaring's portable format, compressed as in Java."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ RowNumbers = npt.NDArray[np.uint32]
 
 
 def bitmap_of(rows: RowNumbers) -> BitMap:
-    """The bitmap of some rows."""
+    """Return the bitmap of rows."""
     return BitMap(array.array("I", rows.tobytes()))
 
 
 def bitmap_bytes(bitmap: BitMap) -> bytes:
-    """The bytes of a bitmap; it is compressed in place."""
+    """Return the bytes of a bitmap, which it compresses in place."""
     bitmap.run_optimize()
     return bitmap.serialize()
 
 
 def read_bitmap(data: bytes, position: int) -> tuple[BitMap, int]:
-    """The bitmap at a position, and the position behind it."""
+    """Return the bitmap at a position, and the position after it."""
     bitmap = BitMap.deserialize(data[position:])
     return bitmap, position + len(bitmap.serialize())
 
 
 def all_rows(count: int) -> BitMap:
-    """The bitmap of all rows of a file."""
+    """Return the bitmap of all rows of a file."""
     return BitMap(range(count))

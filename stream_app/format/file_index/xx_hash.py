@@ -1,6 +1,6 @@
-"""xxHash64 of many texts at once, with the seed 0.
+"""Computes xxHash64 of many texts at once, with the seed 0.
 
-All texts take one step together, the longest ones first; a text that is at its end drops out.
+All texts take each step together, sorted by length; a text drops out at its end.
 
 Source: Yann Collet, "xxHash fast digest algorithm", XXH64.
 """
@@ -29,7 +29,7 @@ _ALL = 0xFFFFFFFFFFFFFFFF
 
 
 def xx_hashes(texts: TextWords) -> XxHashes:
-    """The hash of each text: uint64 [n]."""
+    """Return the hash of each text: uint64 [n]."""
     order = np.argsort(-texts.lengths, kind="stable")
     starts, lengths = texts.starts[order], texts.lengths[order]
     long = int(np.count_nonzero(lengths >= _STRIPE))
@@ -48,7 +48,7 @@ def xx_hashes(texts: TextWords) -> XxHashes:
 
 
 def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes:
-    """The state after all blocks of 32 bytes, of texts that have one; lengths never rise."""
+    """Return the state after all 32-byte blocks of texts that have one, longest texts first."""
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
     lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
     counts = lengths // _STRIPE
@@ -68,7 +68,7 @@ def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes
 
 
 def _rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
-    """Mix in the last 0 to 31 bytes of each text: words, half a word, single bytes."""
+    """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
     at = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
         rows = np.flatnonzero(lengths - at >= _WORD)

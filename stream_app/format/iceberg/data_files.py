@@ -1,4 +1,4 @@
-"""Describes a data file of Paimon as one of Iceberg, with its bounds.
+"""Describes Paimon's data file as an Iceberg data file with bounds.
 
 Source: Paimon `iceberg/manifest/IcebergDataFileMeta.java#create`.
 """
@@ -17,10 +17,10 @@ from stream_app.model.schema.table_schema import TableSchema
 def iceberg_file(
     entry: ManifestEntry, path: str, schema: TableSchema, first_row_id: int | None
 ) -> IcebergFile:
-    """The Iceberg file of a manifest entry.
+    """Return the Iceberg data file of a manifest entry.
 
     Args:
-        schema: the schema of the file; its bounds have the types of that schema.
+        schema: the schema of the file, which defines the types of the bounds.
     """
     file, stats = entry.file, entry.file.value_stats
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols

@@ -55,7 +55,7 @@ def _optional(field_id: int, name: str, avro_type: object) -> dict[str, object]:
 
 
 def _by_field_id(name: str, field_id: int, key_id: int, value_type: str) -> dict[str, object]:
-    """A map from field ids, which Iceberg writes as pairs."""
+    """Return the Avro type of a map from field ids, which Iceberg writes as pairs."""
     record = {
         "type": "record",
         "name": f"k{key_id}_v{key_id + 1}",
@@ -100,8 +100,8 @@ class ManifestKind:
     """The properties that all manifests of a table share.
 
     Attributes:
-        schema: the current one, as Iceberg's JSON.
-        partition_fields: the partition spec's, as Iceberg's JSON.
+        schema: the current schema as Iceberg's JSON.
+        partition_fields: the partition spec's fields as Iceberg's JSON.
     """
 
     format_version: int
@@ -162,7 +162,7 @@ def _manifest_schema(partition_type: RowType) -> dict[str, object]:
 def _entry_record(
     entry: IcebergEntry, types: Sequence[DataType], names: Sequence[str]
 ) -> dict[str, Any]:
-    """An entry as Avro's record; types and names are those of the partition."""
+    """Return an entry as an Avro record; types and names are those of the partition."""
     file, vector = entry.file, entry.file.vector
     partition = {
         name: avro_value(value, data_type)
@@ -250,7 +250,7 @@ def _mapping(pairs: list[dict[str, Any]] | None) -> dict[int, Any]:
 def partition_summaries(
     entries: Sequence[IcebergEntry], partition_type: RowType
 ) -> tuple[PartitionSummary, ...]:
-    """The ranges of the partition columns of some entries."""
+    """Return the ranges of the entries' partition columns."""
     summaries = []
     for index, field in enumerate(partition_type):
         values = [entry.file.partition[index] for entry in entries]
@@ -273,7 +273,7 @@ def encode_manifest_list(
     """Encode a manifest list.
 
     Args:
-        properties: what the header says of its snapshot.
+        properties: the header's facts about the snapshot.
     """
     return write_records(
         _LIST, [_list_record(manifest) for manifest in manifests], codec, properties

@@ -20,7 +20,7 @@ _ROW_LINEAGE_VERSION = 3
 
 
 def partition_fields_json(fields: tuple[tuple[str, int], ...]) -> list[dict[str, Any]]:
-    """The fields of a partition spec, each by the value of its column."""
+    """Return the fields of a partition spec, with identity transforms."""
     return [
         {
             "name": name,
@@ -90,7 +90,7 @@ def _snapshot_json(snapshot: IcebergSnapshot) -> dict[str, Any]:
 
 
 def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
-    """Decode a version of a table's metadata; omits snapshots newer than the current one.
+    """Decode a version of a table's metadata, without snapshots newer than the current one.
 
     Raises:
         CorruptFileError: the bytes are no such file.
@@ -107,7 +107,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
 def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
     fields = document["partition-specs"][0]["fields"]
     snapshots = tuple(map(_snapshot, document["snapshots"]))
-    # Paimon's Java leaves the number out, and keeps those of older snapshots.
+    # Paimon's Java omits next-row-id, so it is computed from the snapshots' row ids.
     used = [(snapshot.first_row_id or 0) + (snapshot.added_rows or 0) for snapshot in snapshots]
     return IcebergMetadata(
         version=version,

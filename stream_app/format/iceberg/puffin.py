@@ -1,7 +1,7 @@
 """Encodes the deletion vectors of one of Paimon's index files as a Puffin file.
 
-A 64-bit vector has the same bytes in both, and so has the space between them. A Puffin file begins
-with other bytes, and ends with a footer that names its vectors::
+A 64-bit vector has the same bytes in both files. Only the first bytes differ, and a Puffin file
+ends with a footer that names its vectors::
 
     index file    1          vector vector …
     Puffin file   P F A 1    vector vector …   footer
@@ -31,13 +31,13 @@ manifest."""
 
 
 def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
-    """The Puffin file of an index file.
+    """Convert an index file to a Puffin file.
 
     Args:
-        vectors: all of it, with their places in the Puffin file.
+        vectors: all vectors of the index file, with their places in the Puffin file.
 
     Raises:
-        UnsupportedTableError: a vector has 32 bits, which Iceberg does not know.
+        UnsupportedTableError: a vector has 32 bits, which Iceberg does not support.
     """
     content, blobs = _MAGIC + index_file[len(FILE_HEADER) :], []
     for file in vectors:

@@ -1,4 +1,4 @@
-"""Encodes values of partitions and bounds as Iceberg stores them.
+"""Encodes values of partitions and bounds in Iceberg's forms.
 
 Source: Iceberg's table specification, "Single-value serialization" and "Avro".
 """
@@ -53,7 +53,7 @@ _AVRO: dict[TypeRoot, object] = {
 
 
 def single_value(value: Any, data_type: DataType) -> bytes:
-    """A value of `binary_row`'s convention as the bytes of a bound."""
+    """Encode a value in `binary_row`'s convention as the bytes of a bound."""
     if data_type.root in STRING_ROOTS:
         return bytes(value, "utf-8")
     if data_type.root in BINARY_ROOTS:
@@ -65,18 +65,18 @@ def single_value(value: Any, data_type: DataType) -> bytes:
 
 
 def has_single_value(data_type: DataType) -> bool:
-    """Whether values of the type have bounds."""
+    """Whether Iceberg has bounds of the type."""
     return not data_type.is_nested and data_type.root is not TypeRoot.TIME
 
 
 def avro_value(value: Any, data_type: DataType) -> Any:
-    """A value of `binary_row`'s convention as the value of a partition in Avro."""
+    """Convert a value in `binary_row`'s convention to a partition value in Avro."""
     is_micros = data_type.root in TIMESTAMP_ROOTS and data_type.precision <= MICROS_PRECISION_MAX
     return value // 1000 if is_micros and value is not None else value
 
 
 def row_value(value: Any) -> Any:
-    """Convert a partition value that Avro's reader returned to `binary_row`'s convention."""
+    """Convert a partition value of Avro's reader to `binary_row`'s convention."""
     if isinstance(value, datetime.datetime):
         return (value.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND * 1000
     if isinstance(value, datetime.date):
@@ -85,7 +85,7 @@ def row_value(value: Any) -> Any:
 
 
 def partition_record(partition_type: RowType) -> dict[str, object]:
-    """The Avro schema of partitions; readers look fields up by their ids."""
+    """Return the Avro schema of partitions, whose fields readers look up by id."""
     fields = [
         {
             "name": avro_name(index, field.name),
@@ -99,7 +99,7 @@ def partition_record(partition_type: RowType) -> dict[str, object]:
 
 
 def avro_name(index: int, name: str) -> str:
-    """The name of a partition's field in Avro, which takes few letters."""
+    """Return the name of a partition field in Avro, which allows few characters."""
     return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"partition_{index}"
 
 

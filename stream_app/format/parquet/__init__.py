@@ -1,1 +1,1 @@
-"""Parts of Parquet files that pyarrow does not show: start with `page_index`."""
+"""Handles parts of Parquet files that pyarrow does not expose. Start with `page_index`."""

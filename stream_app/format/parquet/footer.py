@@ -1,7 +1,7 @@
-"""Replaces the descriptions that pyarrow gave to columns of a Parquet file.
+"""Replaces the descriptions that pyarrow writes for columns of a Parquet file.
 
-A description says what a column's bytes mean: its physical type, and whether they are a timestamp
-of some unit. Nothing is interpreted here but where each description of a footer begins and ends.
+A description has a column's physical type, and for example the unit of a timestamp. This module
+only determines where each description in a footer begins and ends.
 
 Source: Apache Parquet `parquet.thrift` (FileMetaData, SchemaElement).
 """
@@ -30,16 +30,16 @@ _SCHEMA_FIELD = 2
 
 
 def footer_of(end: bytes) -> bytes:
-    """The footer in the last bytes of a file."""
+    """Return the footer from the last bytes of a file."""
     assert end[-4:] == _MAGIC, "the end of a Parquet file"
     length = int.from_bytes(end[-_TAIL:-4], "little")
     return end[len(end) - _TAIL - length : -_TAIL]
 
 
 def read_end(source: pa.NativeFile) -> bytes:
-    """The end of a file: all of its footer and what follows, and often more before it.
+    """Return the end of a file with at least the whole footer.
 
-    A file that is none of Parquet gives its last bytes.
+    A file that is not Parquet gives its last bytes.
     """
     size = source.size()
     end = _read(source, max(0, size - _END_BYTES), size)
@@ -56,12 +56,12 @@ def _read(source: pa.NativeFile, start: int, end: int) -> bytes:
 
 
 def column_descriptions(footer: bytes) -> list[bytes]:
-    """The descriptions in a footer of flat columns, in their order."""
+    """Return the descriptions in a footer of flat columns, in order."""
     return members(raw_struct(footer)[_SCHEMA_FIELD])[1:]
 
 
 def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
-    """A footer of flat columns with other descriptions of some; the keys are columns' places."""
+    """Return a footer of flat columns with descriptions replaced by column number."""
     fields = raw_struct(footer)
     elements = members(fields[_SCHEMA_FIELD])
     for place, element in columns.items():
@@ -71,7 +71,7 @@ def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
 
 
 class HeldBackFooter(io.RawIOBase):
-    """Passes a file's bytes on, but holds back its footer until that has been changed."""
+    """Passes on a file's bytes, but holds back its footer until it is changed."""
 
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
         super().__init__()
@@ -79,15 +79,15 @@ class HeldBackFooter(io.RawIOBase):
         self._held: bytearray | None = None
 
     def hold_back(self) -> None:
-        """Hold back all later bytes, which are the file's footer."""
+        """Begin to hold back bytes, which are the file's footer."""
         self._held = bytearray()
 
     def release(self, columns: Mapping[int, bytes]) -> None:
-        """Pass the footer on, with other descriptions of columns."""
+        """Pass on the footer with replaced descriptions of columns."""
         assert self._held is not None
         end, self._held = bytes(self._held), None
         if not end:
-            return  # nothing was written, because writing has failed before
+            return  # nothing was written because an earlier write failed
         footer = footer_of(end)
         changed = with_descriptions(footer, columns)
         self._sink.write(end[: len(end) - _TAIL - len(footer)])
@@ -98,7 +98,7 @@ class HeldBackFooter(io.RawIOBase):
         return True
 
     def write(self, data: bytes | pa.Buffer) -> int:
-        """Pass bytes on, or hold them back."""
+        """Pass on bytes, or hold them back."""
         if self._held is not None:
             self._held += memoryview(data)
         else:
@@ -106,5 +106,5 @@ class HeldBackFooter(io.RawIOBase):
         return len(memoryview(data))
 
     def tell(self) -> int:
-        """The writer's position in the file."""
+        """Return the writer's position in the file."""
         return self._sink.tell() + len(self._held or b"")

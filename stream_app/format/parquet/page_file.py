@@ -1,8 +1,8 @@
-"""Lays pages of some columns into a small Parquet file in memory, which pyarrow decodes.
+"""Copies pages of columns into a small Parquet file in memory, which pyarrow decodes.
 
-pyarrow decodes whole column chunks alone. So the chosen pages become chunks of a file of one row
-group, whose footer is the original's with fewer columns. The pages stay as they are, with their
-checksums. Columns may have different numbers of rows there, so each is read by itself.
+pyarrow decodes only whole column chunks. So the chosen pages become the chunks of a file with one
+row group, whose footer is the original's with fewer columns. The pages stay unchanged, with their
+checksums. Columns may have different numbers of rows there, so each is read separately.
 
 Source: Apache Parquet `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk, PageHeader).
 """
@@ -50,14 +50,14 @@ _PAGE_VALUES = 1
 
 @dataclass(frozen=True, slots=True)
 class ByteSpan:
-    """Bytes of a file, from `start` to before `end`."""
+    """The bytes of a file from `start` to before `end`."""
 
     start: int
     end: int
 
 
 def runs(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
-    """Names whose spans are read at once, in order of the file: the gaps between are smaller."""
+    """Group the names of spans to read together, in file order, across gaps smaller than `gap`."""
     run: list[Name] = []
     end = 0
     for name in sorted(spans, key=lambda name: spans[name].start):
@@ -72,24 +72,24 @@ def runs(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column chunk, as the footer describes it."""
+    """A column chunk as described in the footer."""
 
     fields: RawStruct
     metadata: RawStruct
 
     @property
     def is_plain(self) -> bool:
-        """Whether it lies in the file itself, unencrypted."""
+        """Whether the chunk is in this file and unencrypted."""
         return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
 
     @property
     def decoded_bytes(self) -> int:
-        """The size of its pages without compression."""
+        """The uncompressed size of its pages."""
         return integer(self.metadata[_DECODED_BYTES])
 
     @property
     def span(self) -> ByteSpan:
-        """Its pages, that of the dictionary too."""
+        """The bytes of its pages, including the dictionary page."""
         start = integer(self.metadata[_DATA_OFFSET])
         if _DICTIONARY_OFFSET in self.metadata:
             place = integer(self.metadata[_DICTIONARY_OFFSET])
@@ -97,7 +97,7 @@ class ColumnChunk:
         return ByteSpan(start, start + integer(self.metadata[_BYTES]))
 
     def index(self, kind: str) -> ByteSpan | None:
-        """Where its offset index or its column index lies; None without one."""
+        """Return the bytes of its offset index or column index; None without one."""
         offset, length = _INDEX_FIELDS[kind]
         if offset not in self.fields or length not in self.fields:
             return None
@@ -107,12 +107,12 @@ class ColumnChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChosenPages:
-    """Pages of a column chunk, to be laid into a small file.
+    """Pages of a column chunk for a small file.
 
     Attributes:
-        dictionary: the bytes before the first data page; often none.
-        numbers: of the pages, ascending.
-        data: the bytes of each.
+        dictionary: the bytes before the first data page; often empty.
+        numbers: the numbers of the pages, ascending.
+        data: the bytes of each page.
     """
 
     chunk: ColumnChunk
@@ -123,17 +123,17 @@ class ChosenPages:
 
     @property
     def row_count(self) -> int:
-        """The rows of these pages."""
+        """The number of rows of these pages."""
         return int(self.pages.row_counts[self.numbers].sum())
 
     def places(self, rows: Sequence[int]) -> list[int]:
-        """The places of rows of the row group among the rows of these pages."""
+        """Return the places of the row group's rows among the rows of these pages."""
         pages = self.pages
         places: list[int] = places_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
         return places
 
     def contradiction(self) -> str | None:
-        """What pages say of themselves that is not as their index says; None: all agree."""
+        """Return how page headers contradict the index; None if all agree."""
         counts = self.pages.row_counts[self.numbers].tolist()
         for data, row_count in zip(self.data, counts, strict=True):
             try:
@@ -151,10 +151,10 @@ class ChosenPages:
 
 
 class FooterParts:
-    """A footer, cut at its columns and row groups.
+    """A footer, divided into columns and row groups.
 
     Raises:
-        ValueError, IndexError, KeyError: it is not a footer.
+        ValueError, IndexError, KeyError: the bytes are not a footer.
     """
 
     def __init__(self, footer: bytes) -> None:
@@ -177,16 +177,16 @@ class FooterParts:
 
     @property
     def orders_columns(self) -> bool:
-        """Whether bounds have the order that the types define."""
+        """Whether bounds are in the order that the types define."""
         return _COLUMN_ORDERS in self._fields
 
     def chunks(self, group: int) -> list[ColumnChunk]:
-        """The column chunks of a row group."""
+        """Return the column chunks of a row group."""
         chunks = [raw_struct(data) for data in members(raw_struct(self._groups[group])[_COLUMNS])]
         return [ColumnChunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
-        """A file of some pages of a row group; each column must be read by itself."""
+        """Open a file of a row group's pages, of which the caller reads each column separately."""
         parts, chunks, at = [_MAGIC], [], len(_MAGIC)
         for chosen in columns.values():
             pieces = (chosen.dictionary, *chosen.data)
@@ -216,7 +216,7 @@ class FooterParts:
 
 
 def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
-    """The description of a chunk that has some of its pages, at another place."""
+    """Return the description of a chunk with fewer pages at another place."""
     metadata = {
         field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK
     }
@@ -240,5 +240,5 @@ def _sorted(fields: RawStruct) -> RawStruct:
 
 
 def _count(number: int) -> RawValue:
-    """An integer of 32 bits."""
+    """Encode a 32-bit integer."""
     return integer_value(number)._replace(kind=I32)

@@ -1,9 +1,9 @@
 """Decodes the page index of a column chunk: where its pages lie, and statistics of each.
 
-The offset index is held against what the footer says of the chunk, and the column index against
-itself. An index that contradicts is damaged, and the caller reads the chunk as if it had none.
-No checksum covers an index. In a column that ascends, the bounds of the neighbours widen those of a
-page, so one wrong bound alone leaves out no row.
+The decoder compares the offset index with the footer, and the column index with itself. If they
+contradict, the index is damaged, and the caller reads the chunk as if it had none. No checksum
+covers an index. In an ascending column, the neighbours' bounds widen those of a page, so a single
+wrong bound skips no row.
 
 Source: Apache Parquet `parquet.thrift` (OffsetIndex, ColumnIndex), `PageIndex.md`.
 """
@@ -55,13 +55,13 @@ _DECODED: Mapping[str, Callable[[bytes], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkPages:
-    """The data pages of a column chunk, without the page of its dictionary.
+    """The data pages of a column chunk, without its dictionary page.
 
     Attributes:
-        offsets: where they lie in the file, int64 [n].
-        sizes: in bytes, with their headers, int64 [n].
-        begins: the first row of each in the row group, int64 [n].
-        row_count: rows of the row group.
+        offsets: their positions in the file, int64 [n].
+        sizes: their bytes including headers, int64 [n].
+        begins: the first row of each page in the row group, int64 [n].
+        row_count: the rows of the row group.
     """
 
     offsets: RowPlaces
@@ -71,7 +71,7 @@ class ChunkPages:
 
     @property
     def row_counts(self) -> RowPlaces:
-        """The rows of each page, int64 [n]."""
+        """The number of rows of each page: int64 [n]."""
         return np.append(self.begins[1:], self.row_count) - self.begins
 
 
@@ -79,10 +79,10 @@ def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPage
     """Decode an offset index.
 
     Args:
-        start, end: where the chunk lies in the file; its dictionary may precede the data pages.
+        start, end: the chunk's range in the file, in which a dictionary may precede the data pages.
 
     Raises:
-        ValueError, IndexError, KeyError: it contradicts these.
+        ValueError, IndexError, KeyError: the index contradicts the arguments.
     """
     locations = [raw_struct(member) for member in members(raw_struct(data)[_LOCATIONS])]
     offsets, sizes, begins = (
@@ -105,10 +105,10 @@ def decode_stats(
 
     Args:
         chunk: the footer's statistics of the whole chunk.
-        data_type: of the column, by the file's schema.
+        data_type: the column's type in the file's schema.
 
     Raises:
-        ValueError, IndexError, KeyError, struct.error: it contradicts itself or the chunk.
+        ValueError, IndexError, KeyError, struct.error: the index contradicts itself or the chunk.
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
@@ -144,9 +144,9 @@ def _null_counts(
 
 
 def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
-    """The statistics of ascending pages, each as wide as its neighbours leave room for.
+    """Widen the statistics of ascending pages to the bounds of their neighbours.
 
-    The first and the last page have the chunk's ends for neighbours.
+    The first and the last page are widened to the chunk's bounds.
     """
     widened = list(stats)
     bounded = [page for page, of_page in enumerate(stats) if of_page.minimum is not None]
@@ -168,10 +168,10 @@ def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnSta
 def stats_of_parts(
     stats: Sequence[ColumnStats], pages: ChunkPages, parts: RowPlaces
 ) -> list[ColumnStats]:
-    """The statistics of parts, each of which lies in one page.
+    """Return the statistics of parts, each of which lies in one page.
 
     Args:
-        parts: the first row of each.
+        parts: the first row of each part.
     """
     page_rows = pages.row_counts.tolist()
     part_rows = np.diff(np.append(parts, pages.row_count)).tolist()
@@ -184,7 +184,7 @@ def stats_of_parts(
 
 
 def _of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
-    """A page's statistics; some nulls of the page may be no nulls of the part."""
+    """Return a part's statistics. Its null count is unknown if the page is null in part."""
     if page_rows == part_rows or stats.null_count in (None, 0):
         return stats
     return replace(stats, null_count=part_rows if stats.null_count == page_rows else None)

@@ -1,9 +1,9 @@
-"""Computes which rows of a row group are read, and which pages have them, in whole arrays.
+"""Computes, in whole arrays, which rows of a row group are read and which pages have them.
 
-A row group is cut into parts, at each place at which a column begins a page. A part lies in one
-page of each column, so the statistics of these pages are the part's.
+A row group is divided into parts at each row at which a column begins a page. A part lies in one
+page of each column, so the statistics of these pages apply to it.
 
-Called by `parquet_pages`, `page_index` and `page_file`. Sees numbers only: no bytes.
+`parquet_pages`, `page_index` and `page_file` use it. It handles only numbers, not bytes.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ RowPlaces: TypeAlias = npt.NDArray[np.int64]
 
 
 class RowRange(NamedTuple):
-    """Rows of a row group, from `begin` to before `end`."""
+    """The rows of a row group from `begin` to before `end`."""
 
     begin: int
     end: int
 
 
 def part_begins(page_begins: Sequence[RowPlaces]) -> RowPlaces:
-    """The first row of each part, ascending, int64 [m]; without columns there is one part.
+    """Return the first row of each part, ascending: int64 [m]. Without columns there is one part.
 
     Args:
-        page_begins: for each column the first row of each page, ascending from 0, int64 [n].
+        page_begins: the first row of each page, ascending from 0, for each column: int64 [n].
     """
     return np.unique(np.concatenate([np.zeros(1, np.int64), *page_begins]))
 
 
 def pages_of_parts(page_begins: RowPlaces, parts: RowPlaces) -> RowPlaces:
-    """The number of the page in which each part lies, int64 [m]."""
+    """Return the number of the page in which each part lies: int64 [m]."""
     return np.searchsorted(page_begins, parts, side="right") - 1
 
 
 def ranges_of(begins: RowPlaces, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
-    """The rows of the wanted parts; neighbours are one range.
+    """Return the rows of the wanted parts, with neighbours joined into one range.
 
     Args:
         begins: the first row of each part, int64 [m].
-        row_count: rows of the row group, in which the last part ends.
+        row_count: the rows of the row group, where the last part ends.
     """
     padded = np.concatenate([[False], np.asarray(wanted, np.bool_), [False]])
     turns = np.flatnonzero(padded[1:] != padded[:-1])
@@ -52,10 +52,10 @@ def ranges_of(begins: RowPlaces, row_count: int, wanted: Sequence[bool]) -> list
 
 
 def ranges_of_rows(rows: RowPlaces, gap: int) -> list[RowRange]:
-    """The ranges of some rows; rows between which at most `gap` others lie are in one.
+    """Return ranges that cover rows, joined across gaps of at most `gap` other rows.
 
     Args:
-        rows: ascending, int64 [k].
+        rows: int64 [k], ascending.
     """
     if not len(rows):
         return []
@@ -66,19 +66,19 @@ def ranges_of_rows(rows: RowPlaces, gap: int) -> list[RowRange]:
 
 
 def count_of(ranges: Iterable[RowRange]) -> int:
-    """The number of rows in some ranges."""
+    """Return the number of rows in ranges."""
     return sum(end - begin for begin, end in ranges)
 
 
 def pages_with(page_begins: RowPlaces, row_count: int, ranges: Sequence[RowRange]) -> RowPlaces:
-    """The numbers of the pages that have rows of some ranges, ascending, int64 [k].
+    """Return the numbers of the pages with rows of the ranges, ascending: int64 [k].
 
     Args:
-        ranges: ascending, and apart from each other.
+        ranges: ascending and disjoint ranges.
     """
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
     page_ends = np.append(page_begins[1:], row_count)
-    # The first range that ends behind a page's begin has rows of the page unless it begins later.
+    # The first range that ends after a page's begin has rows of the page, unless it begins later.
     following = np.searchsorted(bounds[:, 1], page_begins, side="right")
     begins = np.append(bounds[:, 0], row_count)
     return np.flatnonzero(begins[following] < page_ends)
@@ -87,11 +87,11 @@ def pages_with(page_begins: RowPlaces, row_count: int, ranges: Sequence[RowRange
 def places_among(
     page_begins: RowPlaces, row_count: int, pages: RowPlaces, rows: Sequence[int]
 ) -> RowPlaces:
-    """The places of rows among the rows of some pages alone, int64 [k].
+    """Return the places of rows among the rows of only some pages: int64 [k].
 
     Args:
-        pages: numbers of pages, ascending; they have the rows.
-        rows: places in the row group.
+        pages: the numbers of the pages that have the rows, ascending.
+        rows: the places of the rows in the row group.
     """
     begins = page_begins[pages]
     sizes = np.append(page_begins[1:], row_count)[pages] - begins
@@ -101,7 +101,7 @@ def places_among(
 
 
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
-    """Cut ranges into portions of at most `rows_max` rows, which are decoded together."""
+    """Split ranges into windows of at most `rows_max` rows, which are decoded together."""
     portion: list[RowRange] = []
     room = rows_max
     for begin, end in ranges:

@@ -1,8 +1,8 @@
-"""Cuts values of Thrift's compact protocol into their bytes, and joins them again.
+"""Splits values of Thrift's compact protocol into their bytes, and joins them again.
 
 Parquet's footers, page indexes and page headers are such values. A value stays bytes until it is
-asked for, so a field that this code does not know survives a change of its neighbour. Damaged bytes
-end in an IndexError or a ValueError.
+read, so an unknown field survives a change of another field. Damaged bytes raise an IndexError or a
+ValueError.
 
 Source: Apache Thrift `thrift-compact-protocol.md`.
 """
@@ -28,7 +28,7 @@ class RawValue(NamedTuple):
     """A value that is not decoded.
 
     Attributes:
-        kind: of the protocol; it tells true from false.
+        kind: the protocol's type code, which distinguishes true and false.
     """
 
     kind: int
@@ -40,12 +40,12 @@ RawStruct: TypeAlias = dict[int, RawValue]
 
 
 def raw_struct(data: bytes, position: int = 0) -> RawStruct:
-    """The fields of a struct that begins at a place."""
+    """Return the fields of the struct at a position."""
     return raw_struct_and_end(data, position)[0]
 
 
 def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
-    """The fields of a struct that begins at a place, and the place behind it."""
+    """Return the fields of the struct at a position, and the position after it."""
     fields: RawStruct = {}
     number = 0
     while True:
@@ -64,7 +64,7 @@ def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
 
 
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
-    """A struct of these fields; their numbers ascend."""
+    """Encode a struct of fields with ascending numbers."""
     parts: list[bytes] = []
     last = 0
     for number, value in fields.items():
@@ -75,10 +75,10 @@ def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
 
 
 def members(value: RawValue) -> list[bytes]:
-    """The members of a list, as the bytes of each.
+    """Return the members of a list as bytes.
 
     Raises:
-        ValueError: it is not a list.
+        ValueError: the value is not a list.
     """
     if value.kind != _LIST:
         raise ValueError(f"kind {value.kind} is not a list")
@@ -92,7 +92,7 @@ def members(value: RawValue) -> list[bytes]:
 
 
 def list_of_structs(structs: Sequence[bytes]) -> RawValue:
-    """A list of structs."""
+    """Encode a list of structs."""
     count = len(structs)
     head = (
         bytes([count << 4 | _STRUCT])
@@ -103,10 +103,10 @@ def list_of_structs(structs: Sequence[bytes]) -> RawValue:
 
 
 def integer(value: RawValue) -> int:
-    """The number of an integer.
+    """Decode an integer.
 
     Raises:
-        ValueError: it is of another kind.
+        ValueError: the value is of another kind.
     """
     if value.kind not in _INTEGERS:
         raise ValueError(f"kind {value.kind} is not an integer")
@@ -114,22 +114,22 @@ def integer(value: RawValue) -> int:
 
 
 def integers(value: RawValue) -> list[int]:
-    """A list of integers."""
+    """Decode a list of integers."""
     return [_zigzag(member, 0)[0] for member in members(value)]
 
 
 def truths(value: RawValue) -> list[bool]:
-    """A list of booleans."""
+    """Decode a list of booleans."""
     return [member == b"\1" for member in members(value)]
 
 
 def binaries(value: RawValue) -> list[bytes]:
-    """A list of texts or bytes."""
+    """Decode a list of texts or bytes."""
     return [member[_varint(member, 0)[1] :] for member in members(value)]
 
 
 def integer_value(number: int) -> RawValue:
-    """An integer of 64 bits that is not negative."""
+    """Encode a non-negative 64-bit integer."""
     return RawValue(I64, _varint_bytes(number << 1))
 
 
@@ -161,7 +161,7 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """The number of members, their kind, and the place of the first one."""
+    """Return the number of members, their kind, and the position of the first one."""
     header = data[position]
     position += 1
     count = header >> 4
@@ -171,12 +171,12 @@ def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _as_member(kind: int) -> int:
-    # A boolean alone in a list takes a byte.
+    # A boolean takes a byte only in a list.
     return _BYTE if kind in (_TRUE, _FALSE) else kind
 
 
 def _behind(data: bytes, position: int, kind: int, depth: int) -> int:
-    """The place behind a value."""
+    """Return the position after a value."""
     if kind in _INTEGERS:
         while data[position] > 0x7F:
             position += 1
@@ -219,7 +219,7 @@ def _behind_struct(data: bytes, position: int, depth: int) -> int:
             while data[position] > 0x7F:
                 position += 1
             position += 1
-        # The kind of most fields, and so the one that is worth no call.
+        # Most fields are of this kind, so it is handled without a call.
         if kind in (I32, I64):
             while data[position] > 0x7F:
                 position += 1

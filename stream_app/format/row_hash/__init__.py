@@ -1,1 +1,1 @@
-"""An order-free checksum of rows, which a database can compute too. Start with `row_sums`."""
+"""Computes an order-independent checksum of rows, as databases can. Start with `row_sums`."""

@@ -1,4 +1,4 @@
-"""Sums of rows by groups of their keys, so that two sides find their differing rows by few numbers.
+"""Sums rows by groups of their keys, so that few numbers locate the rows in which two sides differ.
 
 A key's group is the first three hexadecimal digits of the MD5 of its text. So a database computes
 it too (`app.ops.check.database_sums`).
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.format.row_hash.md5_lanes import md5_lanes
 from stream_app.format.row_hash.row_sums import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
 from stream_app.model.checksum.row_sum import RowSum
@@ -47,7 +46,7 @@ class GroupSums:
             np.add.at(sums, groups, numbers)
 
     def sums(self) -> Mapping[int, RowSum]:
-        """The sums of the groups that have rows."""
+        """Return the sums of the groups that have rows."""
         high, low = self._sums
         return {
             int(group): RowSum(int(self._rows[group]), int(high[group]), int(low[group]))
@@ -56,8 +55,8 @@ class GroupSums:
 
 
 def groups_of(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> np.ndarray:
-    """The group of each row: int64 [n]."""
-    high, _ = md5_lanes(*row_texts(rows, keys))
+    """Return the group of each row: int64 [n]."""
+    high, _ = row_hashes(rows, keys)
     return (high >> _SHIFT).astype(np.int64)
 
 
@@ -67,7 +66,7 @@ def hashed_rows(
     columns: Sequence[PlacedColumn],
     groups: Collection[int],
 ) -> HashedRows:
-    """The rows of some groups, which are few: only those that differ are asked for."""
+    """Return the rows of groups. Callers request only differing groups, which are few."""
     counted: HashedRows = Counter()
     wanted = list(groups)
     for rows in batches:
@@ -81,7 +80,7 @@ def hashed_rows(
 
 
 def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
-    """The rows of each key."""
+    """Return the rows of each key."""
     of_keys: dict[bytes, HashedRows] = {}
     for row, count in rows.items():
         of_keys.setdefault(row[0], Counter())[row] = count
@@ -89,7 +88,7 @@ def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
 
 
 def key_texts(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> pa.Array:
-    """The text of the key of each row: large_binary [n]."""
+    """Return the text of each row's key: large_binary [n]."""
     data, offsets = row_texts(rows, keys)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), rows.num_rows, buffers)

@@ -1,8 +1,9 @@
-"""The canonical text of a row, which Arrow makes in columns and a database makes in SQL.
+"""Formats the canonical text of a row in Arrow's columns, as a database can in SQL.
 
-A row is the text of each value that is not null, in the order of the columns, with nothing between:
-`POSITION=VALUE;`. So a column that a schema appends changes no text of the older rows, whose value
-is null. The position counts the table's columns from 0. `row_sums` hashes the texts.
+A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
+appended column, which is null in older rows, does not change their texts. The position counts the
+table's columns from 0. `row_sums` hashes the texts. `compiled.text_bytes` writes the same texts
+where rows are only hashed.
 
 ========================  =========================================================
 type                      VALUE
@@ -18,7 +19,7 @@ TIME                      milliseconds since midnight
 TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precision 7 on
 ========================  =========================================================
 
-Nested types have none. `app.ops.check.database_sums` makes the SQL of the same texts.
+Nested types have no text. `app.ops.check.database_sums` makes the SQL for the same texts.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ _LOW_DIGITS_MAX = 18
 
 
 def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[Bytes, Int64s]:
-    """The texts of n rows, one after the other: uint8, and their offsets: int64 [n + 1].
+    """Return the texts of n rows, one after another, as uint8, and their offsets: int64 [n + 1].
 
     Args:
-        rows: has the columns by their names.
-        columns: those that take part, in the order of their positions.
+        rows: rows with the columns by name.
+        columns: the columns of the checksum, in the order of positions.
     """
     pieces: list[pa.Array | pa.Scalar] = []
     before = ""
     for position, field in columns:
         values = rows.column(field.name)
         begin = f"{position}="
-        own = _value_pieces(values, field.data_type)
+        own = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(before)] if before else []
             pieces.append(_joined([_constant(begin), *own, _constant(";")], nulls=True))
@@ -72,7 +73,7 @@ def _joined(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> p
     """Join pieces row by row.
 
     Args:
-        nulls: whether a piece that is null makes the whole null; else it is left out.
+        nulls: whether a null piece makes the whole text null; else it is omitted.
     """
     handling = {"null_handling": "emit_null"} if nulls else {"null_handling": "replace"}
     return pc.binary_join_element_wise(*pieces, _constant(""), **handling)
@@ -82,22 +83,36 @@ def _constant(text: str) -> pa.Scalar:
     return pa.scalar(text.encode(), pa.binary())
 
 
-def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.Scalar]:
-    """The texts of one column, as pieces of binary [n]; null where the value is."""
+def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the values of a column [n] as strings, as whole numbers, or as binary texts.
+
+    A string's text has its size in front. That of a number is its digits. Binary values are texts.
+    """
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
-            lengths = pc.cast(pa.array(lengths_of(values)), pa.string()).cast(pa.binary())
-            return [lengths, _constant(":"), values.cast(pa.binary())]
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
-            return [_hexadecimal(values)]
+            return values
+        case TypeRoot.BINARY | TypeRoot.VARBINARY | TypeRoot.BLOB:
+            return _hexadecimal(values)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
-            return [_bits(values)]
+            return _bits(values)
         case _:
-            return [pc.cast(_numbers(values, data_type), pa.string()).cast(pa.binary())]
+            numbers = _numbers(values, data_type)
+            return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
+
+
+def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """Return the texts of plain values as pieces of binary [n]; null where the value is null."""
+    if pa.types.is_string(values.type):
+        return [_digits(pa.array(lengths_of(values))), _constant(":"), values.cast(pa.binary())]
+    return [values if pa.types.is_binary(values.type) else _digits(values)]
+
+
+def _digits(numbers: pa.Array) -> pa.Array:
+    return pc.cast(numbers, pa.string()).cast(pa.binary())
 
 
 def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
-    """The values of a column as whole numbers."""
+    """Return the values of a column as integers."""
     match data_type.root:
         case TypeRoot.BOOLEAN:
             return values.cast(pa.int8())
@@ -147,7 +162,7 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
 
 
 def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
-    """The values in a row's text, for people: `id = 7, name = 'a'`."""
+    """Format the values in a row's text for messages: `id = 7, name = 'a'`."""
     fields = dict(columns)
     shown = []
     while text:

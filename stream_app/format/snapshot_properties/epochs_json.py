@@ -1,4 +1,4 @@
-"""The newest epoch of each job, as the property of a snapshot.
+"""Encodes the newest epoch of each job as a snapshot property.
 
 The rules are in `planning.commit.job_epochs`.
 """
@@ -18,7 +18,7 @@ _WHAT = f"snapshot's {EPOCHS_PROPERTY}"
 
 
 def encode_epochs(epochs: Mapping[str, JobEpoch]) -> str:
-    """The property's text: ``{"user": {"identifier": 7, "timeMillis": 1767225600000, …}}``."""
+    """Return the text: ``{"user": {"identifier": 7, "timeMillis": 1767225600000, …}}``."""
     return orjson.dumps(
         {
             user: {
@@ -32,10 +32,10 @@ def encode_epochs(epochs: Mapping[str, JobEpoch]) -> str:
 
 
 def decode_epochs(text: str) -> dict[str, JobEpoch]:
-    """The epochs by commit user.
+    """Decode the epochs by commit user.
 
     Raises:
-        CorruptFileError: the text holds no epochs.
+        CorruptFileError: the text has another form.
     """
     try:
         value = orjson.loads(text)
@@ -55,7 +55,7 @@ def _epoch(entry: JsonObject) -> JobEpoch:
 
 
 def recorded_epochs(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
-    """The epochs that a snapshot records, by commit user; None: it records none.
+    """Return the epochs that a snapshot records, by commit user; None if it records none.
 
     Raises:
         CorruptFileError: the property cannot be read.

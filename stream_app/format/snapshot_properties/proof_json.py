@@ -1,4 +1,4 @@
-"""The record that a table was equal to its source, as the property of a snapshot."""
+"""Encodes the proof that a table was equal to its source as a snapshot property."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WHAT = f"snapshot's {PROOF_PROPERTY}"
 
 
 def encode_proof(proof: SourceProof) -> str:
-    """The property's text: ``{"source": "…", "rows": "…", "timeMillis": 1767225600000}``."""
+    """Return the property's text: ``{"source": "…", "rows": "…", "timeMillis": 1767225600000}``."""
     document = {"source": proof.source, "rows": proof.rows, "timeMillis": proof.time_millis}
     return orjson.dumps(document).decode()
 
 
 def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
-    """The proof that a snapshot has; None: it has none that can be read."""
+    """Return a snapshot's proof; None if it has no readable one."""
     text = ((snapshot and snapshot.properties) or {}).get(PROOF_PROPERTY)
     if text is None:
         return None

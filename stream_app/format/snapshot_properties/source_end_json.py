@@ -1,4 +1,4 @@
-"""The end of an epoch in its source, as the property of a snapshot."""
+"""Decodes an epoch's end in its source from a snapshot property."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stream_app.model.job_epoch import Offsets
 
 
 def offsets_of_end(end: str | None) -> Offsets:
-    """The offsets in an epoch's end; empty for a source without topics, such as a folder."""
+    """Return the offsets in an epoch's end; empty for a source without topics, such as a folder."""
     try:
         document = json.loads(end or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The checksum of a table's rows, as the property of a snapshot."""
+"""Encodes the checksum of a table's rows as a snapshot property."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHAT = f"snapshot's {ROW_SUM_PROPERTY}"
 
 
 def encode_record(record: SumRecord) -> str:
-    """The property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
+    """Return the property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
     document = {"origin": record.origin, "rows": record.total.rows, "sum": record.total.digits}
     if record.partitions is None:
         return orjson.dumps(document).decode()
@@ -28,10 +28,10 @@ def encode_record(record: SumRecord) -> str:
 
 
 def decode_record(text: str) -> SumRecord:
-    """The record of a property.
+    """Decode the record of a property.
 
     Raises:
-        CorruptFileError: the text holds none.
+        CorruptFileError: the text has another form.
     """
     try:
         value = orjson.loads(text)

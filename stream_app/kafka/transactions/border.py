@@ -67,7 +67,7 @@ class NewestTransaction:
 
 @dataclass(frozen=True, slots=True)
 class LogProgress:
-    """How far a job is in the logs of its sources, at the end of an epoch.
+    """The job's progress in the logs of its sources, at the end of an epoch.
 
     Attributes:
         newest: connector → its newest transaction.
@@ -90,7 +90,7 @@ class LogProgress:
         return (*self.newest[max(sources, key=len)].at, LAST_OF_ALL)
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
-        """The progress of a partition; a new one has its first rows to come."""
+        """Return the progress of a partition. A new partition still awaits its first rows."""
         return self.partitions.get(partition) or PartitionProgress(self.top_of_new(partition[0]))
 
 
@@ -99,7 +99,7 @@ class Doubt:
     """The reason why the tables may differ from the database at its newest transaction.
 
     Attributes:
-        fix: the remedy; empty: the doubt passes by itself.
+        fix: the remedy; empty if the doubt resolves itself.
     """
 
     what: str
@@ -111,9 +111,9 @@ class Border:
     """The end of an epoch, in transactions of the source.
 
     Attributes:
-        progress: how far the job is then in the logs of its sources.
+        progress: the job's progress in the logs of its sources at the border.
         advances: whether a transaction of this epoch, or of doubtful ones before, is the newest.
-        doubt: why the tables may not be the database there; None: they are.
+        doubt: why the tables may differ from the database at the border, or None if they do not.
     """
 
     progress: LogProgress = field(default_factory=LogProgress)
@@ -122,7 +122,7 @@ class Border:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this epoch brings the tables to a later transaction of the database."""
+        """Whether this epoch advances the tables to a later transaction of the database."""
         return self.advances and self.doubt is None
 
 

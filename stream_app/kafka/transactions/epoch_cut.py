@@ -55,7 +55,7 @@ class EpochCut:
 
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
-        border: what is known of the source there.
+        border: the facts about the source at the epoch's end.
         open: some transactions that are not whole before the offsets that were read, in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
         untopical: tables with changes, by their names in markers, that none of the topics carries.
@@ -187,7 +187,9 @@ def _awaited(
     pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
     commits = {int(end["transaction"]): end for end in facts.ends}
     torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
-    missing: list[tuple[Any, int | None]] = [(commits[of], table) for of, table in torn]
+    missing: list[tuple[Any, int | None]] = [
+        (commits[transaction], table) for transaction, table in torn
+    ]
     if without_end.any():
         missing += [(end, None) for end in facts.ends]
     for end, table in missing:

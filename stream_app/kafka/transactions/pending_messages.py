@@ -77,7 +77,7 @@ class Codes:
 
 
 class FactBatches:
-    """Facts that come in batches; joined when they are asked for."""
+    """Facts that arrive in batches, which are joined on demand."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._batches = [np.empty(0, dtype)]
@@ -93,7 +93,7 @@ class FactBatches:
         return self._batches[0]
 
     def keep(self, mask: Bools) -> None:
-        """Forget all facts but those of a mask."""
+        """Drop all facts except those of a mask."""
         self._batches = [self.all()[mask]]
 
 
@@ -118,7 +118,7 @@ class PendingMessages:
     _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
     def add(self, partition: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
-        """Add the messages of one partition, which follow those that are here.
+        """Add the messages of one partition, which follow its previous ones.
 
         Args:
             offsets: int64 [n].
@@ -152,7 +152,7 @@ class PendingMessages:
         self.reached[partition] = int(offsets[-1]) + 1
 
     def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-        """The parts of ranges whose facts are not here."""
+        """Return the parts of ranges whose facts have not been added."""
         return [
             replace(planned, begin=max(planned.begin, self.reached.get(planned.place, 0)))
             for planned in ranges
@@ -164,7 +164,7 @@ class PendingMessages:
         self.reached.update({planned.place: planned.end for planned in ranges})
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
-        """Forget what lies before a position, and everything if it is not known up to there.
+        """Drop everything before a position; drop all if the facts do not reach the position.
 
         Args:
             progress: that of the position.

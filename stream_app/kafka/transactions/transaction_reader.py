@@ -29,7 +29,7 @@ class TransactionReader:
     """Implements `whole_borders.MessageReader`; for one thread.
 
     Attributes:
-        settings: of the native reader.
+        settings: settings of the native reader.
         transactions_of: the format's reading of transactions.
     """
 

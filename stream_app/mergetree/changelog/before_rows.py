@@ -1,4 +1,4 @@
-"""Finds the earlier rows of the keys in a compaction's window: a port and its implementations.
+"""Looks up the earlier rows of the keys in a compaction's window: a port and its implementations.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 `FullChangelogMergeTreeCompactRewriter.java`, `LookupMergeTreeCompactRewriter.java`,
@@ -30,11 +30,11 @@ _FILE, _PLACE = "_FILE", "_PLACE"
 
 @dataclass(slots=True)
 class RowsAbove:
-    """Looks keys up, in ascending order over all calls.
+    """Looks up keys in levels above the output, in ascending order over all calls.
 
     Attributes:
-        above: data files, of levels above the output.
-        places_read: by the name of a data file, the places of the rows that were found in it.
+        above: the data files of levels above the output.
+        places_read: name of a data file → the places of the rows that look-ups returned.
     """
 
     layout: KeyValueLayout
@@ -45,10 +45,10 @@ class RowsAbove:
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
     def rows_of(self, keys: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
-        """The newest row of each key that has one, in no order; and the keys that have none.
+        """Return the newest row of each key, unordered, and the keys without a row.
 
         Args:
-            keys: rows with at least the key columns; unique and ascending over all calls.
+            keys: rows with at least the key columns, unique and ascending over all calls.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -68,7 +68,7 @@ class RowsAbove:
         return batches, keys
 
     def may_have(self, file: DataFileMeta) -> bool:
-        """Whether a key of this file may be above, by least and greatest keys."""
+        """Whether a key of this file may exist above, judged by minimum and maximum keys."""
         least, greatest = self.key_of(file.min_key), self.key_of(file.max_key)
         return any(
             self.key_of(above.min_key) <= greatest and least <= self.key_of(above.max_key)
@@ -83,7 +83,7 @@ class RowsAbove:
         return hits.drop_columns([_FILE, _PLACE])
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
-        """The rows of each level, the lowest level first."""
+        """Yield the rows of each level, the lowest level first."""
         by_level = sorted(self.above, key=lambda file: file.level)
         for _, files in groupby(by_level, key=lambda file: file.level):
             yield self._read(sorted_run(files, self.key_of).files)
@@ -97,7 +97,7 @@ class RowsAbove:
 
 
 class Upgrade(enum.Enum):
-    """The treatment of a file that overlaps no other."""
+    """How a compaction treats a file that overlaps no other."""
 
     MOVE = "it moves by metadata alone"
     RECORD = "it moves, and its rows go to the changelog"
@@ -106,14 +106,15 @@ class Upgrade(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WindowBefore:
-    """The changes of one window.
+    """The rows of a window, and the earlier rows of its keys.
 
     Attributes:
-        window: the rows that are merged.
-        before: key-value rows, at most one a key, of the keys that may change. A key whose row is
-            a delete had none. None: there are none, and merged rows keep their kind.
-        may_change: bool [keys]; the keys of `window`, in order, that have new rows.
-        also_alone: a key's only row is merged as well; see `MergeFunction.merge`.
+        window: the rows to merge.
+        before: the earlier rows of keys that may change, as key-value rows, at most one per key. A
+            delete means that the key had no row. None: there are none, and merged rows keep their
+            kind.
+        may_change: bool [keys]; whether each key of `window`, in order, has new rows.
+        also_alone: whether a key's only row is merged too; see `MergeFunction.merge`.
     """
 
     window: MergeWindow
@@ -129,18 +130,18 @@ def leave_level_0(sections: Sequence[Section]) -> bool:
 
 
 class BeforeRows(Protocol):
-    """Finds the rows of a bucket as followers have seen them."""
+    """Looks up the rows of a bucket that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether a rewrite of sections writes a changelog; by default if they leave level 0."""
+        """Whether a rewrite of sections writes a changelog; by default if level 0 is part of it."""
         return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """The treatment of a file that overlaps no other and moves to `output_level`."""
+        """Return the treatment of a file that overlaps no other and moves to `output_level`."""
         ...
 
     def before(self, window: LevelWindow) -> WindowBefore:
-        """The earlier rows of a window's keys; windows come in key order."""
+        """Return the earlier rows of a window's keys. Callers pass windows in key order."""
         ...
 
 
@@ -148,22 +149,22 @@ class BeforeRows(Protocol):
 class FullCompactionChangelog(BeforeRows):
     """``changelog-producer = full-compaction``: the changes since the last full compaction.
 
-    Only a full compaction writes the highest level. So followers have seen exactly the rows there,
-    and all rows below are newer.
+    Only a full compaction writes the highest level. So followers have seen exactly its rows, and
+    all rows below are newer.
     """
 
     max_level: int
 
     def records_changes(self, _sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether it is a full compaction."""
+        """Whether the rewrite is a full compaction."""
         return output_level == self.max_level
 
     def upgrade(self, _file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """Write a changelog for a file that reaches the highest level: all of its rows are new."""
+        """Write a changelog for a file that reaches the highest level, whose rows are all new."""
         return Upgrade.RECORD if output_level == self.max_level else Upgrade.MOVE
 
     def before(self, window: LevelWindow) -> WindowBefore:
-        """The rows of the highest level whose keys have newer rows."""
+        """Return the rows of the highest level whose keys have newer rows."""
         is_new = window.levels != self.max_level
         may_change = window.any(is_new)
         chosen = window.of_keys(may_change) & ~is_new
@@ -178,25 +179,25 @@ _NUMBER = "_NUMBER"
 class FirstRowChangelog(BeforeRows):
     """``merge-engine = first-row``: rows of level 0 whose key is new.
 
-    Readers do not merge the levels above 0 of such a table. So no key may be on two of them: a row
-    is dropped when its key lies above the output.
+    Readers do not merge the levels above 0 of such a table, so a key may be on only one of them. A
+    row is dropped if its key exists above the output.
 
     Attributes:
-        above: the keys above the compaction's output; its layout is that of the key columns.
+        above: the keys above the compaction's output, in the layout of the key columns.
     """
 
     max_level: int
     above: RowsAbove
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """Rewrite a file of level 0 if one of its keys may lie above."""
+        """Rewrite a file of level 0 if one of its keys may exist above."""
         if file.level != 0:
             return Upgrade.MOVE
         is_new = output_level == self.max_level or not self.above.may_have(file)
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """Returns no rows, because the window omits keys that lie above."""
+        """Return no rows, because the window omits keys that exist above."""
         batch = given.window.batch
         is_known = given.any(given.levels > 0)
         is_new = ~is_known
@@ -215,18 +216,19 @@ class FirstRowChangelog(BeforeRows):
 
 @dataclass(frozen=True, slots=True)
 class LookupChangelog(BeforeRows):
-    """``changelog-producer = lookup``: the changes that level 0 brings, whenever it is compacted.
+    """``changelog-producer = lookup``: the changes that each compaction of level 0 brings.
 
-    A key's former row is that of the lowest level above 0: in the compaction, or further up. Where
-    deletion vectors merge rows, each row that is found further up gets deleted.
+    A key's earlier row is that of the lowest level above 0, in the compaction or above it. With
+    deletion vectors, each row above the compaction is marked as deleted.
 
     Attributes:
         above: the rows above the compaction's output.
-        keeps_newest: the merged row is the newest, by order of arrival. So a file of level 0 that
-            overlaps nothing holds merged rows already.
-        deletes_older: the rows that are found above get deleted, and no level above 0 may hold a
-            delete.
-        asks_for_keys: the rows above are found by their keys, to be deleted; they are not merged.
+        keeps_newest: whether the merged row is the newest by order of arrival. So the rows of a
+            level-0 file without overlaps are already merged.
+        deletes_older: whether rows above are marked as deleted, and no level above 0 may have
+            deletes.
+        asks_for_keys: whether only the keys of rows above are looked up, to delete the rows; they
+            are not merged.
     """
 
     layout: KeyValueLayout
@@ -237,7 +239,7 @@ class LookupChangelog(BeforeRows):
     asks_for_keys: bool = False
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """Write a changelog for level 0; rows further up may have to be merged in first."""
+        """Write a changelog for level 0, for which rows above may have to be merged."""
         if file.level != 0:
             return Upgrade.MOVE
         if self.deletes_older and file.may_have_deletes:
@@ -246,9 +248,9 @@ class LookupChangelog(BeforeRows):
         return Upgrade.RECORD if is_merged else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """The row of the lowest level above 0; all rows below it are merged with it.
+        """Return each key's row of the lowest level above 0, into which all lower rows are merged.
 
-        Rows still further up are merged into it already, and are left out.
+        Higher rows were already merged into it, and are omitted.
         """
         batch, order = given.window.batch, given.order
         is_new = given.levels == 0

@@ -1,4 +1,4 @@
-"""Merges sections as `CompactRewriter` does, and writes the changes from their former rows.
+"""Merges sections as `CompactRewriter` does, and writes the changes since the earlier rows.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
 """
@@ -25,16 +25,17 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 @dataclass(frozen=True)
 class ChangelogRewriter:
-    """Rewrites sections of one bucket beside the rows before.
+    """Rewrites sections of one bucket, and compares them with the earlier rows.
 
-    A section's runs are all read at once: merging some of them first would lose rows before.
+    It reads all runs of a section at once, because merging some of them first would lose earlier
+    rows.
 
     Attributes:
-        writes_changelog: changes go to changelog files.
-        drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
-        records_unchanged: updates with unchanged values are written too
+        writes_changelog: whether to write the changes to changelog files.
+        drops_deletes: whether a file that is rewritten when it moves up loses its deletes.
+        records_unchanged: whether to write updates with unchanged values
             (``changelog-producer.row-deduplicate`` = false).
-        ignored: columns whose change alone is not an update, when `records_unchanged` is false.
+        ignored: columns whose change alone is no update if `records_unchanged` is false.
     """
 
     merging: CompactRewriter
@@ -52,7 +53,7 @@ class ChangelogRewriter:
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
-        """Merge sections (in key order); data files, and changelog files as `before` says.
+        """Merge sections in key order; return data files, and changelog files as `before` decides.
 
         Raises:
             CorruptFileError: an input file cannot be read; nothing that was written stays.

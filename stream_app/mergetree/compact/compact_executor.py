@@ -13,8 +13,8 @@ from stream_app.model.files.compact_request import CompactRequest
 
 
 class CompactExecutor(Protocol):
-    """Runs requests, several at a time; no two of them may share a file."""
+    """Runs several requests at a time, of which no two may share a file."""
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        """Begin; the future holds the result or the failure."""
+        """Begin a compaction. The future gets the result or the failure."""
         ...

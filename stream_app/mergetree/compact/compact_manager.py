@@ -1,8 +1,8 @@
 """Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
 `table.compact.coordinator` owns one for each bucket. The picker decides, the executor runs the
-compaction, and the manager applies its result. It changes `Levels` only after the committer has
-published the result, so its levels are always those of the table.
+compaction, and the manager applies its result. The manager changes `Levels` only after the
+committer has published the result, so these are always the table's levels.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `append/BucketedAppendCompactManager.java`, `compact/NoopCompactManager.java` (here: `picker=None`).
@@ -29,7 +29,7 @@ class RunningCompaction:
     """A compaction from its beginning until it is applied or forgotten.
 
     Attributes:
-        future: gives the bucket's change, once it is done.
+        future: returns the bucket's change when it is done.
     """
 
     unit: CompactUnit
@@ -38,19 +38,19 @@ class RunningCompaction:
 
 @dataclass(slots=True, kw_only=True)
 class CompactManager:
-    """Levels and the one running compaction of a bucket.
+    """The levels of a bucket, and its running compaction if any.
 
     Attributes:
-        picker: None when the table is write-only: such a bucket is never compacted here.
-        stop_trigger: sorted runs beyond which the bucket's writes wait; None: its files are no
-            sorted runs, and writes never wait.
-        total_buckets: the number of buckets of the partition, which may differ from the table's;
-            None: as the table's.
-        looks_up: compactions need the rows above them (see `CompactRequest.above`).
-        drops_deletes: no level above 0 may hold a delete.
-        running: None: no compaction runs, and none is to be applied.
-        is_overtaken: another writer has changed the bucket since the running compaction began, so
-            that its result may not fit any more.
+        picker: picks compactions; None for a write-only table, whose buckets are never compacted
+            here.
+        stop_trigger: the number of sorted runs beyond which writes wait; None: files are not sorted
+            runs, and writes never wait.
+        total_buckets: the partition's number of buckets, if it differs from the table's.
+        looks_up: whether compactions need the rows above them (see `CompactRequest.above`).
+        drops_deletes: whether no level above 0 may have deletes.
+        running: the running compaction, or one that waits to be applied; else None.
+        is_overtaken: whether another writer has changed the bucket since the running compaction
+            began, so that its result may conflict.
     """
 
     partition: bytes
@@ -66,7 +66,7 @@ class CompactManager:
 
     @property
     def sorted_runs(self) -> int | None:
-        """The number of sorted runs; None: files are not sorted runs."""
+        """The number of sorted runs; None if files are not sorted runs."""
         return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None = None) -> None:
@@ -77,7 +77,7 @@ class CompactManager:
             self.picker.note_new(file)
 
     def wait_beyond(self, sorted_runs: int) -> None:
-        """Let the bucket's writes wait beyond this number of sorted runs."""
+        """Set the number of sorted runs beyond which the bucket's writes wait."""
         self.stop_trigger = sorted_runs
 
     def should_wait_for_latest_compaction(self) -> bool:
@@ -89,13 +89,13 @@ class CompactManager:
     def due(
         self, *, local_ms: int, full: bool = False, rests: bool = False
     ) -> CompactRequest | None:
-        """The next compaction; None when nothing is due. The picker counts it as begun.
+        """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
             local_ms, full, rests: see `Picker.next_unit`.
 
         Raises:
-            UsageError: a full compaction was asked of a write-only table.
+            UsageError: a full compaction was requested for a write-only table.
         """
         if self.picker is None:
             if full:
@@ -134,7 +134,7 @@ class CompactManager:
         full: bool = False,
         rests: bool = False,
     ) -> bool:
-        """Begin the next compaction when one is due and none runs; True when one was begun.
+        """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
             local_ms, full, rests: see `due`.
@@ -184,7 +184,7 @@ class CompactManager:
 
 
 def write_only_error() -> UsageError:
-    """The error about a full compaction of a write-only table."""
+    """Return the error about a full compaction of a write-only table."""
     return UsageError(
         "a full compaction was asked of a table that is write-only",
         fix="set the option 'write-only' to false, or compact with another job",
@@ -192,16 +192,16 @@ def write_only_error() -> UsageError:
 
 
 def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:
-    """Whether a compaction into `output_level` may leave delete rows out of its output."""
-    # A delete must outlive every older version of its key. Only when no level above the
-    # output has files are we sure of that; level 0 is never sure, because its runs overlap.
+    """Whether a compaction into `output_level` may drop delete rows."""
+    # A delete must outlive all older versions of its key. That is certain only if no level above
+    # the output has files, and never on level 0, whose runs overlap.
     return output_level != 0 and output_level >= highest_level_with_files
 
 
 def files_above(
     runs: Iterable[LevelSortedRun], unit: CompactUnit, key_of: KeyOrder
 ) -> tuple[DataFileMeta, ...]:
-    """The files above a unit's output that can hold keys of its level 0."""
+    """Return the files above a unit's output that may have keys of its level 0."""
     spans = [(key_of(f.min_key), key_of(f.max_key)) for f in unit.files if f.level == 0]
     return tuple(
         file

@@ -1,6 +1,7 @@
 """Merges sections of overlapping files into new files at a level.
 
-Called by compact_task, on an executor. It streams: memory is a batch for each run of a section.
+compact_task calls it on an executor. It streams, with one batch in memory for each run of a
+section.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`.
 """
@@ -27,7 +28,7 @@ class CompactRewriter:
     """Rewrites sections of one bucket.
 
     Attributes:
-        expire: the rule for rows that are too old; None: rows do not expire.
+        expire: the rule for expired rows; None: rows do not expire.
         fan_in: see `merged_section`.
         keeps_deletes: see `EngineTraits`.
     """
@@ -42,10 +43,10 @@ class CompactRewriter:
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
-        """Merge sections (in key order) into one row of files of `output_level`.
+        """Merge sections in key order into consecutive files of `output_level`.
 
         Raises:
-            CorruptFileError: an input file cannot be read; nothing that was written stays.
+            CorruptFileError: an input file cannot be read; the written files are deleted.
         """
         writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
         try:
@@ -66,7 +67,7 @@ class CompactRewriter:
         return WrittenFiles((file.upgraded(output_level),))
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop deletes and rows that are too old, which is safe if they hide no older row."""
+        """Drop deletes and expired rows, which is safe if they hide no older row."""
         stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)

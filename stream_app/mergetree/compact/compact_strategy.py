@@ -1,7 +1,7 @@
 """The port that decides which sorted runs of a bucket are merged next.
 
-`compact_manager` calls it, `universal_compaction` implements it, and `strategy_choice` makes the
-one of a table's options. It is pure: the caller passes the time as a `PickTime`.
+`picker` calls it, `universal_compaction` implements it, and `strategy_choice` chooses by a table's
+options. It is pure: the caller passes the time as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
 """
@@ -20,11 +20,11 @@ class PickTime:
     """The facts for rules that depend on time.
 
     Attributes:
-        hour: of the day, 0 to 23, local time.
-        full_age_ms: milliseconds since the bucket was last merged whole; None: it never was.
-        idle_flushes: flushes after which nothing was picked, since level 0 was last lifted by
-            force; the one that asks is counted.
-        rests: no flush is expected: runs that wait for later ones are due at once.
+        hour: the local hour of the day, 0 to 23.
+        full_age_ms: milliseconds since the bucket's last full compaction; None without one.
+        idle_flushes: flushes without a pick, including the current one, since level 0 was last
+            compacted by force.
+        rests: whether no flush is expected, so that waiting runs are due at once.
     """
 
     hour: int = 12
@@ -34,15 +34,15 @@ class PickTime:
 
 
 class CompactStrategy(Protocol):
-    """Picks a unit, or nothing when nothing is due."""
+    """Picks the unit that is due."""
 
     def pick(
         self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
     ) -> CompactUnit | None:
-        """The next unit.
+        """Return the next unit; None if nothing is due.
 
         Args:
-            num_levels: the number of levels of the bucket, level 0 included.
-            runs: newest first.
+            num_levels: the bucket's number of levels, including level 0.
+            runs: the sorted runs, newest first.
         """
         ...

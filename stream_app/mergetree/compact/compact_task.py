@@ -1,8 +1,8 @@
-"""Runs a unit section by section: it rewrites files, or moves one up by metadata alone.
+"""Runs a unit section by section: it rewrites files, or upgrades a file by changing only metadata.
 
 A large file that overlaps no other file is upgraded; all others are rewritten.
 
-Called on an executor by `table.kinds.keyed_compaction`.
+`table.kinds.keyed_compaction` calls it on an executor.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """
@@ -32,15 +32,15 @@ class Rewriter(Protocol):
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
-        """Merge sections (in key order); the data files, and the changelog files if it writes any.
+        """Merge sections in key order, and return data files and any changelog files.
 
         Raises:
-            CorruptFileError: an input file cannot be read; nothing that was written stays.
+            CorruptFileError: an input file cannot be read; the written files are deleted.
         """
         ...
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
-        """Move a file that overlaps nothing to a higher level, with its changelog if there is one.
+        """Move a file without overlaps to a higher level, and return it with any changelog files.
 
         Raises:
             CorruptFileError: as `rewrite`.
@@ -53,8 +53,8 @@ class CompactTask:
     """One compaction of one bucket.
 
     Attributes:
-        min_file_size: bytes below which a file is rewritten although it overlaps nothing.
-        must_rewrite: whether a file has rows that must not stay.
+        min_file_size: the bytes below which a file without overlaps is rewritten.
+        must_rewrite: returns whether a file has rows that must be dropped.
     """
 
     request: CompactRequest
@@ -69,7 +69,7 @@ class CompactTask:
         self._change = self.request.change()
 
     def run(self) -> BucketChange:
-        """Compact; files written so far are deleted when it fails."""
+        """Run the compaction; a failure deletes the new files."""
         try:
             for section in partition_into_sections(self.request.unit.files, self.key_of):
                 self._take(section)
@@ -86,7 +86,7 @@ class CompactTask:
             return
         for file in section[0].files:
             if file.file_size < self.min_file_size:
-                # Small files wait, so that neighbours are merged into one.
+                # Collect small files, so that neighbours are merged into one.
                 self._pending.append((SortedRun((file,)),))
             else:
                 self._rewrite_pending()
@@ -102,7 +102,7 @@ class CompactTask:
 
     def _upgrade(self, file: DataFileMeta) -> None:
         request = self.request
-        # The highest level must hold no deletes: readers and later compactions rely on it.
+        # The highest level must have no deletes: readers and later compactions rely on that.
         at_top = request.unit.output_level == request.max_level
         stale = request.drop_deletes and self.must_rewrite(file)
         if request.rewrite_all or stale or (at_top and file.may_have_deletes):

@@ -1,7 +1,7 @@
 """Merges the overlapping files of a section into one row for each key.
 
-Called by compact_rewriter and by readers, which merge by the same code. It streams: memory is a
-batch for each run of the section.
+compact_rewriter and readers call it, so they merge by the same code. It streams, with one batch in
+memory for each run of the section.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def merged_section(
     *,
     fan_in: int = FAN_IN,
 ) -> Iterator[pa.RecordBatch]:
-    """Merge the files of a section into one row for each key, in key order; keeps deletes.
+    """Merge a section's files into one row for each key, in key order, and keep deletes.
 
     Args:
-        fan_in: the most runs that are read at a time. Of more runs, groups of this size are first
-            merged on local disk.
+        fan_in: the maximum number of runs to read at a time. More runs are first merged in groups
+            of this size on local disk.
     """
-    # With the oldest run first, rows of one key mostly meet in the order of their age already.
+    # With the oldest run first, rows of one key mostly arrive in the order of their age.
     by_age = runs_by_age(section)
     if isinstance(merge_function, LookupMerge):
         for window in level_windows(by_age, files, layout):
@@ -77,8 +77,8 @@ def merged_section(
 def lies_by_age(section: Section) -> bool:
     """Whether each run is older than the next, so that `merged_section` needs no sequence numbers.
 
-    That is false for sections with more runs than `FAN_IN`: runs that are spilled to local disk
-    lose this order.
+    It is False for more runs than `FAN_IN`, because runs that are spilled to local disk lose this
+    order.
     """
     runs = runs_by_age(section)
     return len(runs) <= FAN_IN and all(
@@ -89,7 +89,7 @@ def lies_by_age(section: Section) -> bool:
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of kind +I and +U."""
+    """Return the rows of kind +I and +U."""
     retract = is_retract(batch)
     return rows_at(batch, np.flatnonzero(~retract)) if retract.any() else batch
 

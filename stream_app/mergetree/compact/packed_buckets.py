@@ -1,4 +1,4 @@
-"""Keeps the files of the buckets that no epoch has touched, packed (`mergetree.packed_files`)."""
+"""Keeps files of buckets to which no epoch writes, in packed form (`mergetree.packed_files`)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class FilesOfBucket(NamedTuple):
 
 @dataclass(slots=True)
 class PackedBuckets:
-    """The files of some buckets, some 130 bytes a file.
+    """The files of buckets, at about 130 bytes a file.
 
     Attributes:
-        buckets_max: the most buckets; the oldest leave first.
-        bytes_max: the most bytes of their files.
+        buckets_max: the maximum number of buckets; the oldest are dropped first.
+        bytes_max: the maximum bytes of all packed files.
     """
 
     buckets_max: int = 20_000
@@ -37,7 +37,7 @@ class PackedBuckets:
         return self._packed.keys()
 
     def keep(self, by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
-        """Keep the files of more buckets."""
+        """Add the files of further buckets."""
         for bucket, live in by_bucket.items():
             self._packed[bucket] = live.total_buckets, packed_files(live.files)
         size = 0
@@ -47,10 +47,10 @@ class PackedBuckets:
                 del self._packed[bucket]
 
     def take(self, bucket: BucketId) -> FilesOfBucket:
-        """The files of a bucket, which are kept no longer."""
+        """Remove and return the files of a bucket."""
         total_buckets, data = self._packed.pop(bucket)
         return FilesOfBucket(total_buckets, unpacked_files(data))
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all files."""
         self._packed.clear()

@@ -1,4 +1,4 @@
-"""The port that picks the next compaction of one bucket, with the state for its decision.
+"""The port that picks the next compaction of one bucket, and keeps the state for its decision.
 
 `CompactManager` calls it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`. Tables
 without a primary key have another picker (`table.compact.append.bucketed_append`).
@@ -25,17 +25,17 @@ class Picker(Protocol):
 
     @property
     def rewrite_all(self) -> bool:
-        """Whether a full compaction rewrites every file."""
+        """Whether a full compaction rewrites all files."""
         ...
 
     def next_unit(
         self, levels: Levels, *, local_ms: int, full: bool, rests: bool
     ) -> CompactUnit | None:
-        """The unit to begin now; None when nothing is due.
+        """Return the unit to begin now; None if nothing is due.
 
         Args:
-            local_ms: local time of day as if it were UTC, as files are stamped.
-            full: pick all files of a full compaction.
+            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            full: whether to pick all files for a full compaction.
             rests: see `PickTime.rests`.
         """
         ...
@@ -45,7 +45,7 @@ class Picker(Protocol):
         ...
 
     def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange) -> None:
-        """Note that a unit's outcome is committed; `levels` lack it still."""
+        """Note that a unit's result is committed; `levels` still lack it."""
         ...
 
     def note_failed(self, unit: CompactUnit) -> None:
@@ -62,7 +62,7 @@ class MergeTreePicker:
     """Implements `Picker` for sorted runs.
 
     Attributes:
-        must_rewrite: whether a file has rows that a full compaction has to leave out.
+        must_rewrite: returns whether a file has rows that a full compaction must drop.
     """
 
     strategy: CompactStrategy
@@ -106,7 +106,7 @@ class MergeTreePicker:
             self._full_begun_ms = self._begun_ms
 
     def note_failed(self, unit: CompactUnit) -> None:
-        """Do nothing: each unit is picked from the current levels."""
+        """Do nothing, because each unit is picked from the current levels."""
 
     def note_restored(
         self,
@@ -135,7 +135,7 @@ class MergeTreePicker:
         return unit if moves else None
 
     def _full(self, levels: Levels) -> CompactUnit | None:
-        """A unit of all files into the highest level; None when nothing has to be done for that."""
+        """Return a unit of all files into the highest level; None if they need no compaction."""
         return pick_full(
             levels.num_levels,
             levels.level_sorted_runs(),
@@ -143,9 +143,9 @@ class MergeTreePicker:
         )
 
     def _last_full_ms(self, levels: Levels) -> int | None:
-        """The time of the bucket's last full merge, known to this process or from its files.
+        """Return the time of the bucket's last full compaction, from memory or from its files.
 
-        Files keep their time over restarts, so the next process continues the count.
+        Files' creation times survive restarts, so the next process continues the count.
         """
         stamps = [
             run.run.newest_ms

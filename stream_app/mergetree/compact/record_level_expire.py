@@ -1,6 +1,6 @@
-"""Finds rows that are too old by their time column, which a rewrite of the oldest rows drops.
+"""Finds expired rows by their time column, which a rewrite of the oldest rows drops.
 
-Called by compact_rewriter; `table.compact.record_expiry` makes the rule from a table's options.
+compact_rewriter calls it. `table.compact.record_expiry` makes the rule from a table's options.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -21,23 +21,23 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class RecordLevelExpire:
-    """The rule for rows that are too old; a rewrite of the oldest rows drops them.
+    """The rule for expired rows.
 
-    It applies only where no older row lies above the output: elsewhere a dropped row would bring
-    back an older version of its key. Paimon filters before the merge and at every level; if a key's
-    times only grow, the result is the same.
+    It applies only if no older row exists above the output. Otherwise dropping a row would restore
+    an older version of its key. Paimon filters before the merge and at each level; if a key's times
+    only grow, the result is the same.
 
     Attributes:
-        column: the time field's name: INT (seconds), BIGINT (seconds, or milliseconds from 10^12
-            on) or TIMESTAMP. A row where it is null never expires.
-        bound: seconds since 1970; rows from before expire.
+        column: the name of the time field: INT (seconds), BIGINT (seconds, or milliseconds from
+            10^12 on) or TIMESTAMP. A row with null never expires.
+        bound: seconds since 1970; earlier rows expire.
     """
 
     column: str
     bound: int
 
     def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """The mask of rows that are too old: bool [n]."""
+        """Return the mask of expired rows: bool [n]."""
         times = batch.column(self.column)
         seconds = _seconds(times)
         expired: npt.NDArray[np.bool_] = seconds < self.bound

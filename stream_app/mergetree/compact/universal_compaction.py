@@ -1,7 +1,7 @@
 """Decides which sorted runs of one bucket are merged next.
 
-`compact_manager` calls it after each flush; `compact_task` runs the unit that it returns. It sees
-sizes and levels only: no rows, no files, no clock.
+`picker` calls it for `compact_manager`, after each flush; `compact_task` runs the unit that it
+returns. It uses only sizes and levels: no rows, no files, no clock.
 
 The rules, first match wins (runs are ordered newest first):
 
@@ -38,7 +38,7 @@ _FULL_PERCENT = 70
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """A sorted run as the rules see it."""
+    """The size and level of a sorted run."""
 
     level: int
     size: int
@@ -55,7 +55,7 @@ class PickedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalCompaction:
-    """The policy with its settings (percent, percent, sorted runs)."""
+    """The policy with its settings (percent, percent, number of sorted runs)."""
 
     max_size_amplification_percent: int = 200
     size_ratio: int = 1
@@ -65,7 +65,7 @@ class UniversalCompaction:
     off_peak: OffPeakHours | None = None
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
-        """The next unit, or None when nothing is due."""
+        """Return the next unit; None if nothing is due."""
         early = self.early.pick(num_levels, runs, time) if self.early else None
         if early or len(runs) < self.run_count_trigger:
             return early
@@ -73,7 +73,7 @@ class UniversalCompaction:
         return None if picked is None else _unit_of(runs, picked)
 
     def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> PickedRuns | None:
-        """The runs that rules 1 to 3 pick from these sizes, newest first; None if they pick none.
+        """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
 
         Args:
             ratio: see `ratio_at`.
@@ -96,20 +96,20 @@ class UniversalCompaction:
         return picked_runs(runs, max_level, extend_by_ratio(runs, least, ratio), "run count")
 
     def ratio_at(self, time: PickTime) -> int:
-        """The percentage by which the next run may be larger at this hour."""
+        """Return the percentage by which the next run may be larger at this hour."""
         return self.size_ratio + (self.off_peak.ratio_at(time.hour) if self.off_peak else 0)
 
 
 def sizes_of(runs: Runs) -> list[RunSize]:
-    """The runs as the rules see them."""
+    """Return the sizes and levels of runs."""
     return [RunSize(run.level, run.run.total_size) for run in runs]
 
 
 def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
-    """The number of runs to take: the `count` newest, and more while the next fits by `ratio`."""
+    """Return how many runs to take: the `count` newest, and more while the next fits `ratio`."""
     size = sum(run.size for run in runs[:count])
     for run in runs[count:]:
-        # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
+        # Integers replace Paimon's doubles: equal up to about 70 TB, and exact beyond.
         if size * (100 + ratio) < run.size * 100:
             break
         size += run.size
@@ -118,11 +118,11 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
 
 
 def count_by_levels(runs: Sequence[RunSize], room: int) -> int:
-    """The number of runs to take, so that at most `room` runs above level 0 remain, at least cost.
+    """Return how many runs to take, so that at most `room` remain above level 0, at least cost.
 
     All level-0 files together are the unit. If a unit may be written `w` times, there is space for
-    C(room + w, w) of them. The smallest `w` that has space for everything gives each run its size:
-    C(room + w - 1, w - 1) for the oldest one. The oldest runs that have theirs stay.
+    C(room + w, w) units. The smallest `w` with space for all units gives each run its size: C(room
+    + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
     fresh = sum(1 for run in runs if run.level == 0)
     unit = sum(run.size for run in runs[:fresh])
@@ -136,7 +136,7 @@ def count_by_levels(runs: Sequence[RunSize], room: int) -> int:
 
 
 def _oldest_units(units: int, room: int) -> int:
-    """The size of the oldest of `room` runs, which hold so many units."""
+    """Return the size of the oldest of `room` runs that contain `units` units."""
     writes = 1
     while comb(room + writes, room) <= units:
         writes += 1
@@ -144,10 +144,10 @@ def _oldest_units(units: int, room: int) -> int:
 
 
 def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:
-    """Take the `count` newest runs and find the level to which their merge goes.
+    """Take the `count` newest runs, and determine the level of their merge.
 
-    That is the level just below the next older run. It is never level 0: there, more runs are
-    taken until one of a higher level is in. When all runs are taken it is the highest level.
+    It is the level just below the next older run, or the highest level if all runs are taken. It is
+    never level 0: instead more runs are taken, up to one of a higher level.
     """
     output_level = max_level if count == len(runs) else max(0, runs[count].level - 1)
     if output_level == 0:
@@ -164,10 +164,10 @@ def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str
 def pick_full(
     num_levels: int, runs: Runs, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> CompactUnit | None:
-    """A unit of all files into the highest level; None when they are there already.
+    """Return a unit of all files into the highest level; None if they are already there.
 
     Args:
-        must_rewrite: whether a given file must be rewritten.
+        must_rewrite: returns whether a file must be rewritten.
 
     Source: Paimon `mergetree/compact/CompactStrategy.java#pickFullCompaction`.
     """
@@ -179,21 +179,22 @@ def pick_full(
         due = [number for number, file in enumerate(files) if must_rewrite(file)]
         if not due:
             return None
-        # A unit must have no gap: a file between joined neighbours would overlap the joined file.
+        # A unit must have no gap, because a file between joined neighbours would overlap the joined
+        # file.
         return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
     return _unit_of_runs(max_level, runs, "full compaction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyFullCompaction:
-    """The thresholds; None: the rule is off.
+    """The thresholds of early full compactions; None disables a rule.
 
     Attributes:
-        interval_ms: age of the last full merge from which on the bucket is merged whole. So its
-            highest level, which is read without merging, is no older.
-        total_size: bytes; a bucket that is smaller is merged whole each time: that costs little,
-            and its readers find one run.
-        incremental_size: bytes; a bucket that holds more below the highest level is merged whole.
+        interval_ms: the age of the last full compaction at which the next is due. It bounds the age
+            of the highest level, which read-optimized queries read.
+        total_size: the bytes below which a bucket is always compacted fully. That costs little, and
+            its readers read one run.
+        incremental_size: the bytes below the highest level above which a bucket is compacted fully.
     """
 
     interval_ms: int | None = None
@@ -203,7 +204,7 @@ class EarlyFullCompaction:
     def pick(
         self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
     ) -> CompactUnit | None:
-        """A unit of all files into the highest level, or None when no rule applies."""
+        """Return a unit of all files into the highest level; None if no rule applies."""
         max_level = num_levels - 1
         if len(runs) < 2:
             return None
@@ -224,10 +225,10 @@ class EarlyFullCompaction:
 
 @dataclass(frozen=True, slots=True)
 class OffPeakHours:
-    """Hours of the day from `start` to before `end`; they pass midnight if `end` is less.
+    """The hours of the day from `start` to before `end`, past midnight if `end` is less.
 
     Attributes:
-        ratio: percent that are added to ``compaction.size-ratio`` in these hours.
+        ratio: the percent that are added to ``compaction.size-ratio`` in these hours.
     """
 
     start: int
@@ -235,7 +236,7 @@ class OffPeakHours:
     ratio: int
 
     def ratio_at(self, hour: int) -> int:
-        """The percentage added at this hour of the day; with equal start and end, 0."""
+        """Return the percentage added at this hour of the day; 0 with equal start and end."""
         if self.start <= self.end:
             is_off_peak = self.start <= hour < self.end
         else:
@@ -245,16 +246,16 @@ class OffPeakHours:
 
 @dataclass(frozen=True, slots=True)
 class FullAtRestCompaction:
-    """The universal rules while flushes come; a bucket is merged whole when none is expected.
+    """Uses the universal rules while flushes arrive, and compacts fully when none is expected.
 
-    For tables whose changelog is written by full compactions: rows below the highest level are not
-    in the changelog yet.
+    It is for tables whose changelog is written by full compactions, which lacks the rows below the
+    highest level.
     """
 
     universal: UniversalCompaction
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
-        """Pick all files at rest, into the highest level; else the universal rules' unit."""
+        """Pick all files into the highest level at rest; else the universal rules' unit."""
         if time.rests and (unit := pick_full(num_levels, runs)) is not None:
             return unit
         return self.universal.pick(num_levels, runs, time)
@@ -266,20 +267,20 @@ LEVEL0_UPWARDS = "level 0 upwards"
 
 @dataclass(frozen=True, slots=True)
 class ForceUpLevel0Compaction:
-    """Merges level 0 upwards whenever the universal rules leave it alone.
+    """Compacts level 0 upwards if the universal rules pick nothing.
 
-    For tables whose readers or changelog look at the levels above 0 only. A bucket at rest is
-    lifted in any case: no further flush may come.
+    It is for tables whose readers or changelog use only the levels above 0. At rest level 0 is
+    always compacted, because no further flush may come.
 
     Attributes:
-        max_interval: flushes without a pick after which level 0 is lifted; None: after each one.
+        max_interval: the flushes without a pick after which level 0 is compacted; None: each one.
     """
 
     universal: UniversalCompaction
     max_interval: int | None = None
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
-        """The universal rules' unit; else all of level 0, with the runs that its size includes."""
+        """Return the universal rules' unit; else level 0 and the runs that its size includes."""
         unit = self.universal.pick(num_levels, runs, time)
         if unit is not None:
             return unit
@@ -297,6 +298,6 @@ def _unit_of(runs: Runs, picked: PickedRuns) -> CompactUnit:
 
 
 def _unit_of_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:
-    """A unit of all files of the runs, to be merged into `output_level`."""
+    """Return a unit of all files of the runs, into `output_level`."""
     files = tuple(file for run in runs for file in run.run.files)
     return CompactUnit(output_level, files, reason)

@@ -1,1 +1,1 @@
-"""Rows of a bucket by key, without a read of the whole bucket. Start with `key_lookup`."""
+"""Looks up a bucket's rows by key, without reading the whole bucket. Start with `key_lookup`."""

@@ -1,6 +1,6 @@
 """Decides how keys are looked up in a file, and which local copies of files are kept.
 
-It uses names, sizes and times only: no files, no clock. The copies are `filestore.lookup`'s.
+It uses only names, sizes and times: no files, no clock. `filestore.lookup` has the copies.
 
 Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.
 """
@@ -30,7 +30,7 @@ class KeptCopy:
     """A copy of a data file.
 
     Attributes:
-        size: in bytes.
+        size: the size in bytes.
         good_until_ms: the end of its retention if it stays unused.
     """
 
@@ -40,7 +40,7 @@ class KeptCopy:
 
 
 def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupPart:
-    """The way to look keys up in a file.
+    """Return the part of a file to read in order to look up keys.
 
     Args:
         has_copies: whether the table may have local copies.
@@ -54,10 +54,10 @@ def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool)
 def copies_to_delete(
     copies: Iterable[KeptCopy], *, now_ms: int, most_bytes: int | None
 ) -> list[KeptCopy]:
-    """The copies to delete: unused ones for the retention, and the least recently used ones.
+    """Return the copies to delete: those unused for the retention, and the least recently used.
 
     Args:
-        most_bytes: the most bytes of all other copies together; None: no limit.
+        most_bytes: the maximum bytes of the remaining copies; None: no limit.
     """
     deleted: list[KeptCopy] = []
     total = 0

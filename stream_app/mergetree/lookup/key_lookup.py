@@ -1,13 +1,13 @@
-"""Finds the newest rows of some keys of a bucket, without reading the whole bucket.
+"""Looks up the newest rows of keys of a bucket, without reading the whole bucket.
 
-Its callers have new rows and need the older ones of their keys, such as the writer of unchanged
-values. The lookup may use all levels or some. The newest files come first, and each is
-read only for keys that it may have and no newer file has.
+Callers, such as the writer of unchanged values, have new rows and need the older ones. The look-up
+may use all levels or some. It reads the newest files first, and each only for keys that it may have
+and no newer file has.
 
 1. Sort the keys.
-2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key. Keep the
-   rows of the keys that are left (`key_matches`).
-3. Of several rows of a key, keep the newest; a delete means that the key has no row.
+2. Tier by tier (`lookup_plan`), read the row groups of each file that may have a key. Keep the rows
+   of the remaining keys (`key_matches`).
+3. Of several rows of a key, keep the newest. A delete means that the key has no row.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """
@@ -39,7 +39,7 @@ KeyAt = Callable[[pa.RecordBatch, int], bytes]
 
 
 class WantedKeys(Sequence[Any]):
-    """Keys in key order, each comparable with those of `KeyOrder`; decoded on demand."""
+    """Keys in key order, decoded on demand to values comparable with those of `KeyOrder`."""
 
     def __init__(self, batch: pa.RecordBatch, key_at: KeyAt, key_of: KeyOrder) -> None:
         self.batch = batch
@@ -60,15 +60,15 @@ class WantedKeys(Sequence[Any]):
         return self.key_at(self.batch, place)
 
     def key_at(self, batch: pa.RecordBatch, row: int) -> Any:
-        """The key in a row of a batch."""
+        """Return the key in a row of a batch."""
         return self._key_of(self._key_at(batch, row))
 
 
 class LookupFileReader(Protocol):
-    """Reads the rows of a file that may have one of some keys."""
+    """Reads the rows of a file that may have one of the given keys."""
 
     def __call__(self, file: DataFileMeta, keys: WantedKeys, /) -> Iterator[pa.RecordBatch]:
-        """Rows in key order, in the layout's schema; without those that surely have no such key.
+        """Yield rows in key order, in the layout's schema; other keys may be missing.
 
         Raises:
             CorruptFileError: the file is missing, or cannot be read.
@@ -78,11 +78,11 @@ class LookupFileReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowsOfKeys:
-    """The rows of some keys.
+    """The rows of keys.
 
     Attributes:
-        at: int64 [k], ascending; the places of the keys that have a row.
-        rows: their rows [k], in that order.
+        at: int64 [k], ascending; the places of the keys with a row.
+        rows: their rows [k], in the same order.
     """
 
     at: Indices
@@ -93,13 +93,13 @@ class RowsOfKeys:
 class KeyLookup:
     """Looks rows up in the files of one bucket.
 
-    The newest row of a key wins, as `merge_engines.deduplicate` has it.
+    The newest row of a key wins, as in `merge_engines.deduplicate`.
 
     Attributes:
-        layout: the layout of the rows; has the key, both system columns, and the sequence fields.
-        key_of, key_at: how keys compare, and their bytes.
+        layout: the layout of the rows, with the key, both system columns and the sequence fields.
+        key_of, key_at: decode a serialized key, and serialize a row's key.
         read: reads files.
-        ignores_deletes: -U and -D rows count as if they were not there (``ignore-delete``).
+        ignores_deletes: whether to ignore -U and -D rows (``ignore-delete``).
     """
 
     layout: KeyValueLayout
@@ -109,11 +109,11 @@ class KeyLookup:
     ignores_deletes: bool = False
 
     def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> RowsOfKeys:
-        """The newest row of each key; deleted keys have none.
+        """Return the newest row of each key; deleted keys have none.
 
         Args:
-            keys: distinct, in any order; the columns of the key.
-            files: those that may have them: all of a bucket, or of some levels.
+            keys: the key columns of distinct keys, in any order.
+            files: the files that may have the keys: all of a bucket, or those of some levels.
 
         Raises:
             CorruptFileError: a file is missing, or cannot be read.
@@ -141,10 +141,10 @@ class KeyLookup:
         return self._together(places, parts)
 
     def _of_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
-        """The newest row of each key in some files, deletes included; and the keys' places."""
+        """Return each key's newest row in a tier, including deletes, and the keys' places."""
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
-        for file in reversed(tier):  # the newest comes last, and wins with equal sequence numbers
+        for file in reversed(tier):  # the newest is last, and wins ties
             share = keys_in(file, wanted, self.key_of)
             if not share:
                 continue
@@ -195,13 +195,12 @@ def key_matches(
         places     [1, 3]
 
     Args:
-        keys: distinct, ascending; columns `names` [n].
-        rows: ascending keys, none twice; columns `names`, and others [m].
-        names: the columns of the key.
+        keys: distinct keys in ascending order; columns `names` [n].
+        rows: rows with distinct keys in ascending order; columns `names` and others [m].
+        names: the key columns.
 
     Returns:
-        `at`, int64 [k]: the place of each key that was found, ascending. `places`, int64 [k]: its
-        row.
+        `at`, int64 [k]: the place of each key with a row, ascending. `places`, int64 [k]: its row.
     """
     if len(names) > 1:
         return rows_with_keys(keys, rows, names)
@@ -213,7 +212,7 @@ def key_matches(
 
 
 def _valid(column: pa.Array) -> Mask:
-    """The mask of rows where a column has a value: bool [n]."""
+    """Return the mask of rows where a column has a value: bool [n]."""
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
@@ -229,10 +228,10 @@ def _of_integers(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
 def rows_with_keys(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
 ) -> tuple[Indices, Indices]:
-    """Matches keys with rows, of which several may have one key.
+    """Match keys with rows, of which several may have the same key.
 
-    It narrows down column by column: a number for each key prefix, and the rows that may match.
-    Three keys and four rows of two columns::
+    It narrows the matches column by column: it numbers the key prefixes, and keeps the rows that
+    may match. Three keys and four rows of two columns::
 
         keys         a1  a2  b2
         rows         a2  b1  c2  a2

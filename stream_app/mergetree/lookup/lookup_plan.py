@@ -1,4 +1,4 @@
-"""Decides which files of a bucket may have which keys, and the order of their lookups.
+"""Decides which files of a bucket may have which keys, and the order of look-ups.
 
 `key_lookup` calls it. It uses only metadata: no rows, no files, no clock.
 
@@ -21,7 +21,7 @@ Tier = tuple[DataFileMeta, ...]
 
 
 def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> tuple[Tier, ...]:
-    """The files of a bucket, newest tier first. A key in one tier is not looked up in later ones.
+    """Return files in tiers, newest first. A key in one tier is not looked up in later ones.
 
     Each file of level 0 and each level above is a part. Parts whose sequence numbers overlap are
     one tier: writers that ran side by side make such files.
@@ -50,15 +50,15 @@ def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> 
 
 
 def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
-    """The places of the keys that lie between a file's least and greatest key.
+    """Return the range of keys between a file's minimum and maximum key.
 
     Args:
-        keys: ascending, in the form that `key_of` gives; only a few of them are looked at.
+        keys: keys in ascending order, as results of `key_of`; a binary search reads only a few.
     """
     return keys_between(keys, key_of(file.min_key), key_of(file.max_key))
 
 
 def keys_between(keys: Sequence[Any], least: Any, greatest: Any) -> range:
-    """The places of the keys from `least` to `greatest`; see `keys_in`."""
+    """Return the range of keys from `least` to `greatest`; see `keys_in`."""
     first = bisect_left(keys, least)
     return range(first, bisect_right(keys, greatest, lo=first))

@@ -1,7 +1,7 @@
-"""Finds all versions that a bucket has of some keys, where the start of a version ends its key.
+"""Looks up all versions of keys in a bucket, where a version's start is the last key column.
 
-Called by the writer of a table with a history (`mergetree.history_versions`). A version may be in
-any file, so it reads all files that may have one of the keys; `key_lookup` stops at the newest row.
+The writer of a table with a history calls it (`mergetree.history_versions`). A version may be in
+any file, so it reads all files that may have one of the keys. `key_lookup` stops at the newest row.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class VersionLookup:
     """Looks versions up in the files of one bucket.
 
     Attributes:
-        layout: the layout of the rows; has the key and both system columns.
-        key_of, key_at: how keys without the start of a version compare, and their bytes.
-        file_key_of: how the bounds of a file compare with these.
+        layout: the layout of the rows, with the key and both system columns.
+        key_of, key_at: decode a serialized key without a version's start, and serialize a row's.
+        file_key_of: decodes the bounds of a file to values comparable with these.
         read: reads files.
     """
 
@@ -48,11 +48,11 @@ class VersionLookup:
     read: LookupFileReader
 
     def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> RowsOfKeys:
-        """All versions of each key, by key and start; a key has as many places as versions.
+        """Return all versions of each key, by key and start; a key has as many places as versions.
 
         Args:
-            keys: distinct, in key order; the columns of the key without the start of a version.
-            files: those that may have them.
+            keys: distinct keys in key order, without the column of a version's start.
+            files: the files that may have the keys.
 
         Raises:
             CorruptFileError: a file is missing, or cannot be read.

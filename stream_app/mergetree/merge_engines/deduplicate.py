@@ -17,9 +17,9 @@ from stream_app.mergetree.merge_window import MergeWindow
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """Keeps the newest row of any kind; a newest delete stays a delete.
+    """Keeps the newest row of any kind, even if it is a delete.
 
-    With `ignore_delete`, -U and -D rows count as if they were not there.
+    With `ignore_delete`, -U and -D rows are ignored.
     """
 
     ignore_delete: bool = False

@@ -19,10 +19,10 @@ from stream_app.model.schema.refused_rows import OF_FIRST_ROW
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """Keeps the oldest row; with `ignore_delete`, -U and -D rows do not count.
+    """Keeps the oldest row; with `ignore_delete`, -U and -D rows are ignored.
 
-    Rows that a compaction has lifted are older than all that came later, so `merge` needs to know
-    nothing of levels. `changelog.before_rows.FirstRowChangelog` looks up what no window holds.
+    Rows of higher levels are older than all later rows, so `merge` does not use levels.
+    `changelog.before_rows.FirstRowChangelog` looks up rows outside of the window.
     """
 
     ignore_delete: bool = False
@@ -34,7 +34,7 @@ class FirstRow:
         """Keep the first row of each key.
 
         Raises:
-            MergeError: a row of a key that has several is -U or -D.
+            MergeError: a key with several rows has a -U or -D row.
         """
         del also_alone
         if self.ignore_delete:

@@ -1,6 +1,6 @@
 """Groups a window's rows by key, and makes one row for each key.
 
-A key's only row stays unchanged, whatever its kind, unless a compaction asks for more.
+A key's only row stays unchanged, whatever its kind, unless a compaction requests its merge.
 
 Source: Paimon `mergetree/compact/ReducerMergeFunctionWrapper.java`.
 """
@@ -42,8 +42,8 @@ class KeySegments:
         rows: int64 [m], the rows of all keys, in order.
         starts: int64 [keys], where each key begins in `rows`.
         newest: int64 [keys], the last row of each key.
-        is_merged: bool [keys], which keys become what their rows make; the others keep their row.
-        also_alone: a key's only row is merged as well.
+        is_merged: bool [keys], whose rows are merged; the other keys keep their row.
+        also_alone: whether a key's only row is merged too.
     """
 
     batch: pa.RecordBatch
@@ -55,20 +55,20 @@ class KeySegments:
 
     @cached_property
     def kept_begins(self) -> Indices:
-        """The places at which the keys begin that keep their row."""
+        """The places at which keys that keep their row begin."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
     @cached_property
     def plain(self) -> SegmentChanges:
-        """The changes of columns for which all rows are added."""
+        """The changes of columns to which all rows are added."""
         return SegmentChanges(self.rows, self.starts, merges_alone=self.also_alone)
 
     def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
-        """The operation of each row on a column, int8 [m]; kept rows set their value."""
+        """Return changes with the operations int8 [m]; kept rows set their value."""
         return self.plain.with_ops(with_kept(ops, self.kept_begins))
 
     def kinds(self) -> npt.NDArray[np.int8]:
-        """The row kind of each of `rows`: int8 [m]."""
+        """Return the row kind of each of `rows`: int8 [m]."""
         if self.batch.schema.get_field_index(VALUE_KIND) < 0:
             return np.zeros(len(self.rows), np.int8)
         kinds: npt.NDArray[np.int8] = self.batch.column(VALUE_KIND).to_numpy()
@@ -91,9 +91,8 @@ class KeySegments:
         """Make one row for each key, in key order.
 
         Args:
-            values: the values of columns, one a key. Columns without a value here keep the newest
-                row's.
-            sequence_rows: int64 [keys], the row whose sequence number is the merged row's; -1 for
+            values: column → one value per key. Other columns keep the newest row's value.
+            sequence_rows: int64 [keys], the row whose sequence number the merged row gets; -1 for
                 number 0.
             is_delete: bool [keys], which merged rows are -D; the others are +I.
         """
@@ -115,12 +114,11 @@ class KeySegments:
 
 
 def with_kept(ops: npt.NDArray[np.int8], kept: Indices) -> npt.NDArray[np.int8]:
-    """The operations of changes, int8 [changes]; the kept ones, each alone in its segment, set
-    their value.
+    """Let kept changes, each alone in its segment, set their value: int8 [changes].
 
     Args:
-        ops: changed in place.
-        kept: places of changes.
+        ops: the operations, which are changed in place.
+        kept: the places of kept changes.
     """
     ops[kept[np.flatnonzero(ops[kept] != ChangeOp.ADD)]] = ChangeOp.SET
     return ops
@@ -136,10 +134,10 @@ def _taken(column: pa.Array, merged: Folded) -> pa.Array:
 def key_segments(
     window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
 ) -> KeySegments | None:
-    """The segments of a window; None when there is nothing to merge.
+    """Return the segments of a window; None if there is nothing to merge.
 
     Args:
-        also_alone: a key's only row is merged as well.
+        also_alone: whether a key's only row is merged too.
     """
     order, last = window.order, window.last_rows(layout)
     if last.all() and not (also_alone and len(last)):

@@ -1,7 +1,8 @@
 """Chooses a table's merge function by its options.
 
-A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`. One
-that merges column by column has its rules in `model.schema.merge_rules` and `merge_problems` too.
+A new engine needs a module beside this one, a line below, and traits in `model.merge_engine`. An
+engine that merges column by column also has rules in `model.schema.merge_rules` and
+`merge_problems`.
 
 Source: Paimon `table/PrimaryKeyTableUtils.java#createMergeFunctionFactory`.
 """
@@ -32,11 +33,11 @@ MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
 
 
 def merge_function_of(schema: TableSchema) -> MergeFunction:
-    """The function that merges the rows of one key.
+    """Return the function that merges the rows of one key.
 
     Raises:
-        UnsupportedTableError: by a merge engine or an option of a column that is not ours, or by a
-            function whose package is not installed.
+        UnsupportedTableError: the merge engine or a column's option is unsupported, or a function's
+            package is not installed.
     """
     engine = schema.core_options.merge_engine
     if engine not in MERGE_FUNCTIONS:

@@ -1,6 +1,6 @@
-"""The port of a merge engine: rows of one key → one row, for whole windows at a time.
+"""The port of a merge engine, which merges the rows of each key of a window into one row.
 
-Flush, compaction and read must all use the same function, or versions get lost.
+Flush, compaction and read must all use the same function, or versions are lost.
 
 Source: Paimon `mergetree/compact/MergeFunction.java`, `LookupMergeFunction.java`.
 """
@@ -24,40 +24,40 @@ class MergeFunction(Protocol):
     def merges_in_parts(self) -> bool:
         """Whether some rows of a key may be merged before the others, with the same result.
 
-        Then a write buffer merges what it holds before it is full.
+        If so, a write buffer merges its rows before it is full.
         """
         ...
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
     ) -> pa.RecordBatch:
-        """One row a key, in key order, in the schema of the window's batch.
+        """Return one row per key, in key order, in the schema of the window's batch.
 
         Args:
-            also_alone: a key's only row is merged as well, which may change it; else it stays.
+            also_alone: whether a key's only row is merged too, which may change it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LookupMerge:
-    """Implements `MergeFunction` for rows that are on one level above 0 at most.
+    """Wraps a `MergeFunction` so that only a key's lowest row above level 0 counts.
 
-    Compactions with lookups make such rows: they write the merged row, and the older one stays in
-    place. Of the rows above 0, only that of the lowest level counts.
+    Compactions with look-ups make such rows: they write the merged row, and the older one stays in
+    place.
     """
 
     function: MergeFunction
 
     @property
     def merges_in_parts(self) -> bool:
-        """See `MergeFunction.merges_in_parts`; as the engine."""
+        """See `MergeFunction.merges_in_parts`; the engine decides."""
         return self.function.merges_in_parts
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
     ) -> pa.RecordBatch:
-        """See `MergeFunction.merge`; as the engine."""
+        """See `MergeFunction.merge`; the engine merges."""
         return self.function.merge(window, layout, also_alone=also_alone)
 
     def merge_levels(self, window: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:

@@ -1,7 +1,7 @@
 """Merges the rows of a key by keeping each column's newest value that is not null.
 
-The columns of a sequence group accept a row's values, also nulls, unless the row is older than the
-last accepted one. Paimon compares each row with its group's sequence so far. Here a row is in
+The columns of a sequence group accept a row's values, including nulls, unless the row is older than
+the last accepted one. Paimon compares each row with its group's sequence so far. Here a row is in
 sequence if its rank equals the running maximum of its key's ranks. A row with a null sequence does
 not change its group.
 
@@ -50,19 +50,20 @@ _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedChanges:
-    """The changes of the groups of all segments.
+    """The changes of the sequence groups of all segments.
 
-    One more change begins each segment whose first row is a delete. Paimon gives a row the values
-    of its first delete, and only then applies it.
+    A further change begins each segment whose first row is a delete. Paimon gives a row the values
+    of its first delete, and only then applies the delete.
 
     Attributes:
         plain: the changes, all of which add.
-        adds: bool [changes], rows of kind +I and +U.
-        begins: bool [changes], which give all columns the values of their row.
-        in_sequence: of each group, the mask of changes that are not older than the ones before:
-            bool [changes].
-        has_sequence: of each group, which rows have a sequence that is not null.
-        kept: the places of changes that give all columns the values of their row, each alone.
+        adds: bool [changes], which rows are +I or +U.
+        begins: bool [changes], which changes set all columns to their row's values.
+        in_sequence: for each group, which changes are not older than the previous ones: bool
+            [changes].
+        has_sequence: for each group, which rows have a sequence that is not null.
+        kept: the places of changes that are alone in their segment, and set all columns to their
+            row's values.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
@@ -80,13 +81,13 @@ class GroupedChanges:
 
     @cached_property
     def free(self) -> SegmentChanges:
-        """The changes of columns without a group, on which deletes have no effect."""
+        """Return the changes of columns without a group, on which deletes have no effect."""
         return self._changes(np.where(self.adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
 
     def value(
         self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
     ) -> Folded:
-        """A column of a group, with one value for each segment."""
+        """Return a column of a group, with one value for each segment."""
         if name in group.sequence or (how is None and self.adds.all()):
             return folded_column(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
         if how is None:
@@ -94,7 +95,7 @@ class GroupedChanges:
         return folded_column(column, self._of_group(group, _aggregated), how)
 
     def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
-        """The changes of a group's columns of one kind, computed once for all of them."""
+        """Return the changes of a group's columns of one kind, computed once for all of them."""
         if (group, ops_of) not in self._made:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
             if self.ignores_delete:
@@ -108,15 +109,13 @@ class GroupedChanges:
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
-    """The changes of the sequence's own columns, which take every row in sequence, of any kind."""
+    """Return the operations on sequence columns, which each row in sequence sets."""
     del adds
     return (late | ~has) * np.int8(ChangeOp.SKIP)
 
 
 def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
-    """The changes of columns that follow a sequence: they take rows in sequence, and a delete
-    clears them.
-    """
+    """Return the operations on plain group columns, which a delete in sequence clears."""
     return np.where(
         has & ~late,
         np.where(adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
@@ -125,7 +124,7 @@ def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
 
 
 def _aggregated(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
-    """The changes of aggregated columns: late rows count too, and a delete undoes its values."""
+    """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
     taken = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(has, np.where(adds, taken, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP))
 
@@ -133,7 +132,7 @@ def _aggregated(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
 def grouped_changes(
     keys: KeySegments, kinds: npt.NDArray[np.int8], rules: MergeRules
 ) -> GroupedChanges:
-    """The changes of a window's keys.
+    """Return the changes of a window's keys.
 
     Two keys of two rows, and the sequence ``g`` of a group. The first key begins with a delete,
     which makes two changes; its second row is late::
@@ -147,7 +146,7 @@ def grouped_changes(
         in_sequence     [T, T, F,  T,  T]
 
     Args:
-        kinds: int8 [m], of `keys.rows`.
+        kinds: int8 [m], the row kinds of `keys.rows`.
     """
     changes, kinds, begins = _with_first_deletes(keys, kinds)
     retracts = are_retracts(kinds)
@@ -204,10 +203,10 @@ def _removals(
     removers: list[SequenceGroup],
     is_delete: Mask,
 ) -> Indices:
-    """The place of the last delete of each segment that removes the whole row, -1 without one.
+    """Return the place of each segment's last delete that removes the whole row, else -1.
 
-    A removal begins the sequences of all groups anew, so the next is looked for behind it. One
-    group needs no second look: its own sequence is not lower after a removal.
+    A removal restarts the sequences of all groups, so the search for the next begins after it. One
+    group needs no second search: its own sequence is not lower after a removal.
     """
     base = np.full(len(changes.starts), -1, dtype=np.int64)
     everywhere = np.ones(len(changes.rows), np.bool_)
@@ -228,7 +227,7 @@ def _removals(
 
 
 def _parts(changes: SegmentChanges, base: Indices) -> Indices:
-    """A number for each part of a segment; a part begins at the segment and after each removal."""
+    """Number the parts of segments; a part begins with the segment and after each removal."""
     begins = np.zeros(len(changes.rows), np.int64)
     begins[changes.starts] = 1
     begins[base[base >= 0]] = 1
@@ -236,18 +235,18 @@ def _parts(changes: SegmentChanges, base: Indices) -> Indices:
 
 
 def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
-    """The mask of ranks that are not below an earlier rank of their part: bool [n].
+    """Return the mask of ranks that are not below an earlier rank of their part: bool [n].
 
     Args:
-        ranks: int64 [n]; 0: no sequence.
-        parts: int64 [n], rising.
-        counts: which are taken; the others change nothing.
+        ranks: int64 [n]; 0 without sequence.
+        parts: int64 [n], ascending.
+        counts: which ranks count; the others change nothing.
     """
     width = int(ranks.max()) + 1 if len(ranks) else 1
     if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
         distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
-    # The part is in the high digits, so the running maximum restarts with each part.
+    # The part is in the high bits, so the running maximum restarts with each part.
     numbers = parts * width + np.where(counts, ranks, 0)
     in_order: Mask = numbers == np.maximum.accumulate(numbers)
     return in_order
@@ -269,7 +268,7 @@ class PartialUpdate:
         """Merge a window into one row for each key.
 
         Raises:
-            MergeError: a row is -U or -D, and the rules do not say what that does.
+            MergeError: a row is -U or -D, for which the rules define no effect.
         """
         keys = key_segments(window, layout, also_alone=also_alone)
         if keys is None:
@@ -294,7 +293,7 @@ class PartialUpdate:
     def _values(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8], names: Sequence[str]
     ) -> tuple[dict[str, Folded], Mask]:
-        """The values of columns, and the mask of segments whose last row removes them."""
+        """Return the values of columns, and the mask of segments whose last row removes them."""
         column = keys.batch.column
         if not self.rules.groups:
             changes, is_removed = self._changes(keys, kinds)

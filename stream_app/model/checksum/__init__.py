@@ -1,1 +1,1 @@
-"""The checksum of a table's rows: its values, and the tables that have one."""
+"""Defines the checksum of a table's rows, and which tables have one."""

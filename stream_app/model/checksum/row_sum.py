@@ -1,4 +1,4 @@
-"""An order-independent checksum of rows: their number, and two sums over hashes of the rows.
+"""Defines an order-independent checksum of rows: their number, and two sums of row hashes.
 
 The sums are modulo 2^64, so a deleted row can be subtracted. Two different sets of rows have equal
 sums with a probability of 2^-64 or less. `format.row_hash.row_sums` computes them.
@@ -29,15 +29,15 @@ class RowSum:
 
     @classmethod
     def of_totals(cls, rows: int, high: int, low: int) -> RowSum:
-        """The checksum from sums that may be negative or not yet modulo 2^64."""
+        """Return the checksum from sums that may be negative, or not yet modulo 2^64."""
         return cls(rows, high % _MODULUS, low % _MODULUS)
 
     def __add__(self, other: RowSum) -> RowSum:
-        """The checksum of both sets of rows together."""
+        """Return the checksum of both sets of rows together."""
         return self.of_totals(self.rows + other.rows, self.high + other.high, self.low + other.low)
 
     def __sub__(self, other: RowSum) -> RowSum:
-        """The checksum of the rows without others."""
+        """Return the checksum of the rows without `other`."""
         return self.of_totals(self.rows - other.rows, self.high - other.high, self.low - other.low)
 
     def __str__(self) -> str:
@@ -50,10 +50,10 @@ class RowSum:
 
     @classmethod
     def of_digits(cls, rows: int, digits: str) -> RowSum:
-        """The checksum that `digits` shows.
+        """Parse a checksum from the result of `digits`.
 
         Raises:
-            ValueError: these are not 32 hexadecimal digits.
+            ValueError: the text is not 32 hexadecimal digits.
         """
         if len(digits) != 32:
             raise ValueError(f"{digits!r} has {len(digits)} digits, not 32")
@@ -69,7 +69,7 @@ class ChangeSum:
     """The checksum of the rows that changes add, minus that of the rows that they remove.
 
     Attributes:
-        open_updates: rows after updates (+U) less rows before updates (-U): 0 if none is missing.
+        open_updates: the number of +U rows minus that of -U rows, which is 0 if none is missing.
     """
 
     total: RowSum = NO_ROWS

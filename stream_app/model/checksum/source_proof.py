@@ -1,6 +1,6 @@
 """The record of a comparison in which a table was equal to its source.
 
-`check --source … --record` writes it into a snapshot, and later snapshots copy it. So every copy of
+`check --source … --record` writes it into a snapshot, and later snapshots copy it. So each copy of
 the table shows when it was last proven equal.
 """
 
@@ -14,9 +14,9 @@ class SourceProof:
     """A comparison without a difference.
 
     Attributes:
-        source: the other side, and its position.
-        rows: the checksum of both sides, in words.
-        time_millis: when the comparison ended.
+        source: the source and its position.
+        rows: the checksum of both sides, as text.
+        time_millis: the time at which the comparison ended.
     """
 
     source: str
@@ -25,11 +25,11 @@ class SourceProof:
 
     @property
     def position(self) -> str:
-        """The position of the source alone: of a database's log, or the snapshot of a table."""
+        """The source's position: a database's log position, or a table's snapshot."""
         _, sign, of_log = self.source.rpartition(", at ")
         return of_log if sign else self.source.rpartition(", ")[2]
 
     def text(self, now_ms: int) -> str:
-        """The proof in words."""
+        """Return the proof as text."""
         age = max(0, now_ms - self.time_millis) // 1000
         return f"equal to {self.source}, {age:,} s ago: {self.rows}"

@@ -29,14 +29,14 @@ NOT_ASKED = f"'{ROW_CHECKSUM.key}' is not set"
 
 
 def why_unsummed(schema: TableSchema) -> str:
-    """The reason why commits carry no checksum; empty if they do."""
+    """Return the reason why commits carry no checksum; empty if they do."""
     if not schema.core_options[ROW_CHECKSUM]:
         return NOT_ASKED
     return why_not_summable(schema)
 
 
 def why_not_summable(schema: TableSchema) -> str:
-    """The reason why the table could not have a checksum if asked to; empty if it could."""
+    """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
     if nested := [field.name for field in schema.fields if field.data_type.is_nested]:
         return f"column {nested[0]!r} is nested"
@@ -54,7 +54,7 @@ def why_not_summable(schema: TableSchema) -> str:
 
 
 def _why_images_lack(schema: TableSchema) -> str:
-    """The reason why the changes of the input are not those of the rows; empty without one."""
+    """Return the reason why the input's changes are not the rows' changes; empty without one."""
     options = schema.core_options
     if options.merge_engine != "deduplicate":
         return f"changes of the input are merged by merge-engine = {options.merge_engine}"
@@ -68,7 +68,7 @@ def _why_images_lack(schema: TableSchema) -> str:
 
 
 def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
-    """Whether each row has the same text by both schemas: columns were only appended or renamed."""
+    """Whether each row has the same text by both schemas, as after appended or renamed columns."""
     if older.schema_id == newer.schema_id:
         return True
     pairs = list(zip(older.fields, newer.fields, strict=False))
@@ -80,7 +80,7 @@ def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
 
 
 def text_kind(data_type: DataType) -> object:
-    """What a column's type means for the texts of its values: equal kinds have equal texts."""
+    """Return the kind of a type's texts; types of equal kinds have equal texts."""
     for alike in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
         if data_type.root in alike:
             return alike

@@ -17,8 +17,9 @@ class SumRecord:
 
     Attributes:
         origin: the snapshot from which it counts; 0: it counts all rows.
-        total: of the whole table.
-        partitions: by serialized partition, without those that have no rows; None: too many.
+        total: the checksum of the whole table.
+        partitions: serialized partition → checksum, without empty partitions; None if they are too
+            many.
     """
 
     origin: int = 0
@@ -27,7 +28,7 @@ class SumRecord:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it counts all rows."""
+        """Whether the record counts all rows."""
         return self.origin == 0
 
 

@@ -1,1 +1,1 @@
-"""A whole database at one transaction of its source."""
+"""Describes a whole database at one transaction of its source."""

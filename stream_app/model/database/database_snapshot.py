@@ -18,8 +18,8 @@ class SourcePosition:
     """A transaction of one connector, by its END marker.
 
     Attributes:
-        transaction: its id; PostgreSQL's is ``NUMBER:LSN``, with the LSN of the commit.
-        time_ms: when the source committed it, in ms since 1970.
+        transaction: the id; PostgreSQL's is ``NUMBER:LSN``, with the LSN of the commit.
+        time_ms: the commit time at the source, in ms since 1970.
     """
 
     transaction: str
@@ -35,9 +35,9 @@ class TableAt:
     """The snapshot of one table.
 
     Attributes:
-        snapshot: its number.
-        time_ms: when it was committed. A snapshot that took its number after a rollback has another
-            time.
+        snapshot: the snapshot's number.
+        time_ms: its commit time, which distinguishes it from a snapshot that reuses its number
+            after a rollback.
     """
 
     snapshot: int
@@ -51,10 +51,10 @@ class DatabaseSnapshot:
     Attributes:
         epoch: the job's epoch after which the tables have these snapshots.
         job: the job's commit user.
-        time_ms: when the job recorded it.
+        time_ms: the time at which the job recorded the database snapshot.
         sources: connector → its newest transaction in the tables.
         tables: table → its snapshot.
-        left_out: table that does not belong to it → why.
+        left_out: table that does not belong to it → the reason.
     """
 
     epoch: int

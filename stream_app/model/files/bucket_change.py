@@ -1,4 +1,4 @@
-"""The files that buckets gain and lose, and the commit that publishes these changes.
+"""Describes the files that buckets gain and lose, and the commit that publishes these changes.
 
 Source: Paimon `table/sink/CommitMessageImpl.java`, `compact/CompactResult.java`,
 `manifest/ManifestCommittable.java`.
@@ -20,8 +20,8 @@ class LookUp:
     """The files in which a compaction has looked up older rows of its keys.
 
     Attributes:
-        output_level: the level of the output files; levels above it were searched.
-        files: names of the files there that could hold a key of its level 0.
+        output_level: the level of the output files, above which the levels were searched.
+        files: the names of files there that may have a key of its level 0.
     """
 
     output_level: int
@@ -33,21 +33,21 @@ class BucketChange:
     """The files that one bucket gains and loses, by an append or by a compaction.
 
     A writer of index files names them in `index`. A compaction of rows that other engines delete by
-    vectors cannot: only the commit knows which vectors belong to its files
+    vectors cannot, because only the commit knows which vectors belong to its files
     (`table.commit.metadata_files`).
 
-    It travels from tasks to the driver by pickle: metadata only, some hundred bytes a file.
+    Tasks send it to the driver by pickle. It has only metadata, some hundred bytes a file.
 
     Attributes:
-        partition: serialized BinaryRow of the partition columns.
-        total_buckets: the number of buckets of the partition; None: as many as the table's options
-            say.
-        removed: data files; an append removes none.
-        added: data files; a file that a compaction only moves to another level is in both.
-        changelog: changelog files.
-        index: index files that come (ADD, new on disk) and go (DELETE).
-        look_up: what a compaction that looks rows up rests on; None: on its own files alone.
-        seconds: duration of a compaction's work, without waiting.
+        partition: the serialized BinaryRow of the partition columns.
+        total_buckets: the partition's number of buckets; None: that of the table's options.
+        removed: the removed data files; empty for an append.
+        added: the added data files. A file that a compaction only moves to another level is in
+            both.
+        changelog: the changelog files.
+        index: the added (ADD, new on disk) and deleted (DELETE) index files.
+        look_up: the look-ups on which a compaction depends; None: it depends only on its own files.
+        seconds: the run time of a compaction, without the wait for a thread.
     """
 
     partition: bytes
@@ -67,13 +67,13 @@ class BucketChange:
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
-        """The files that are new on disk: data files that did not merely move, and changelog."""
+        """Return the files that are new on disk: changelog files, and unmoved data files."""
         old = {file.file_name for file in self.removed}
         return (*(file for file in self.added if file.file_name not in old), *self.changelog)
 
     @property
     def written_index(self) -> tuple[IndexManifestEntry, ...]:
-        """The index files that are new on disk."""
+        """Return the index files that are new on disk."""
         return tuple(entry for entry in self.index if entry.kind is FileKind.ADD)
 
 
@@ -82,9 +82,9 @@ class ManifestCommittable:
     """The changes that one snapshot commits.
 
     Attributes:
-        identifier: the epoch; increases with each commit of one user.
+        identifier: the epoch, which increases with each commit of a user.
         changes: the changes of the buckets; an APPEND may have none.
-        properties: kept in the snapshot, e.g. source offsets.
+        properties: the snapshot's properties, such as source offsets.
     """
 
     identifier: int

@@ -16,7 +16,7 @@ class OrderStrategy(enum.Enum):
     """The way to combine several columns into one order.
 
     ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
-    all columns at once, so that rows with near values of any column lie near each other.
+    all columns at once, so that rows with close values of any column lie close together.
     """
 
     ORDER = "order"
@@ -29,7 +29,7 @@ class RowOrder:
     """An order of rows.
 
     Attributes:
-        columns: the most significant one first.
+        columns: the columns, the most significant one first.
     """
 
     strategy: OrderStrategy
@@ -38,9 +38,9 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """A decision: merge these files into that level. Nothing has happened yet.
+    """The decision to merge files into a level, before its execution.
 
-    `reason` says in words which rule picked it, for logs and for `inspect`.
+    `reason` is a text that names the rule, for logs and for `inspect`.
     """
 
     output_level: int
@@ -55,22 +55,21 @@ class CompactUnit:
 
     @property
     def total_size(self) -> int:
-        """Bytes of the files that the compaction reads."""
+        """The bytes of the files that the compaction reads."""
         return sum(file.file_size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRequest:
-    """A unit with everything that its executor needs.
+    """A unit with all data that its executor needs.
 
     Attributes:
         partition, bucket, total_buckets: as in `BucketChange`.
-        drop_deletes: no older row can lie above the output, so deletes may be left out.
+        drop_deletes: whether deletes may be dropped, because no older row exists above the output.
         max_level: the bucket's highest level.
-        rewrite_all: also rewrite files that could merely be upgraded.
-        above: files of higher levels than the output, in which rows of the unit's keys are looked
-            up.
-        runs: sorted runs of the bucket when the unit was picked; more runs are more urgent.
+        rewrite_all: whether to rewrite even files that could be upgraded.
+        above: the files above the output level, in which rows of the unit's keys are looked up.
+        runs: the bucket's number of sorted runs at the pick; more runs are more urgent.
         order: the order in which rows of a table without keys are written; None: unchanged.
     """
 
@@ -92,7 +91,7 @@ class CompactRequest:
         added: tuple[DataFileMeta, ...] = (),
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> BucketChange:
-        """The bucket's change by this request."""
+        """Return the bucket's change by this request."""
         return BucketChange(
             partition=self.partition,
             bucket=self.bucket,

@@ -1,4 +1,4 @@
-"""A data or changelog file as manifests describe it.
+"""Describes a data or changelog file as manifests do.
 
 Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.avro.manifest_avro`.
 """
@@ -27,7 +27,7 @@ class FileSource(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleStats:
-    """Least and largest value (serialized BinaryRows) and null counts of some columns."""
+    """Minima and maxima (serialized BinaryRows) and null counts of columns."""
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW
@@ -42,13 +42,13 @@ class DataFileMeta:
     """One file of a bucket.
 
     Attributes:
-        min_key, max_key: serialized BinaryRow of the trimmed primary key of the first and last
+        min_key, max_key: the serialized BinaryRow of the trimmed primary key of the first and last
             row; never truncated.
-        row_count: all rows, deletes included.
-        delete_row_count: rows of kind -U and -D; None when an old writer did not say.
-        creation_time_ms: local wall clock read as if UTC, as Paimon does.
-        embedded_index, extra_files, external_path: part of the file's identity; we only carry them.
-        unknown_fields: fields of its entry that we do not know, and that a copy would lose.
+        row_count: the number of all rows, including deletes.
+        delete_row_count: the number of -U and -D rows; None if an old writer did not record it.
+        creation_time_ms: the local wall clock as if UTC, as in Paimon.
+        embedded_index, extra_files, external_path: parts of the file's identity.
+        unknown_fields: unknown fields of its entry, which a copy would lose.
         change_sum: the checksum of its changes, which only its writer knows; no manifest has it.
     """
 
@@ -81,7 +81,7 @@ class DataFileMeta:
         assert self.min_sequence_number <= self.max_sequence_number, self
 
     def upgraded(self, level: int) -> DataFileMeta:
-        """The same bytes at another level."""
+        """Return the same file at another level."""
         return replace(self, level=level)
 
     @property

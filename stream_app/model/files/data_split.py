@@ -1,4 +1,4 @@
-"""The unit of reading: files of one bucket that one task or thread reads together.
+"""Defines the unit of reading: files of one bucket that one task or thread reads together.
 
 `planning.read.split_generator` and `table.read.split_scan` make splits, and `table.read.split_read`
 reads them. A split is small and can be pickled, because it only names files.
@@ -20,8 +20,8 @@ class SplitGroup:
     """Files that are read together.
 
     Attributes:
-        is_raw: each file can be read by itself. Otherwise a reader must merge versions of keys, and
-            the split has all files that may hold one.
+        is_raw: whether each file can be read alone. Otherwise a reader must merge versions of keys,
+            and the split has all files that may have one.
     """
 
     files: tuple[DataFileMeta, ...]
@@ -34,10 +34,10 @@ class DataSplit:
 
     Attributes:
         snapshot_id: the number of the version that is read.
-        schema_id: the schema number of the columns that it was planned with.
-        partition: serialized BinaryRow of the partition columns.
+        schema_id: the schema number of the columns at planning.
+        partition: the serialized BinaryRow of the partition columns.
         is_raw: see `SplitGroup`.
-        index_files: those that hold deletion vectors of these files.
+        index_files: the index files with deletion vectors of these files.
     """
 
     snapshot_id: int
@@ -53,20 +53,19 @@ class DataSplit:
 
     @property
     def row_count(self) -> int:
-        """Rows of all files, deletes and older versions included."""
+        """The rows of all files, including deletes and older versions."""
         return sum(file.row_count for file in self.files)
 
     @property
     def file_size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.file_size for file in self.files)
 
 
 class StreamContent(enum.Enum):
     """The way to read the files of a stream's split.
 
-    ROWS: merged, as rows of a version; all are +I.
-    CHANGES: as they stand, each row with its kind.
+    ROWS: merged, as rows of a version; all are +I. CHANGES: unmerged, each row with its kind.
     """
 
     ROWS = "rows"
@@ -78,8 +77,8 @@ class StreamSplit:
     """A split of a streaming read: `table.follow.stream_scan` makes it, `stream_read` reads it.
 
     Attributes:
-        split: files of CHANGES are read in this order, which is that in which they were written.
-        commit_time_millis: its snapshot's commit time, in ms since 1970 in UTC.
+        split: the split. Files of CHANGES are read in its order, in which they were written.
+        commit_time_millis: the snapshot's commit time, in ms since 1970 in UTC.
     """
 
     split: DataSplit

@@ -1,7 +1,7 @@
-"""An index file as index manifests describe it: deletion vectors, hashes, or a global index.
+"""Describes an index file as index manifests do: deletion vectors, hashes, or a global index.
 
-We read and write deletion vectors and hashes. Each index manifest copies all other entries, because
-a missing entry loses its file.
+stream_app reads and writes deletion vectors and hashes. Each index manifest copies all other
+entries, because a missing entry loses its file.
 
 Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
 `index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
@@ -26,8 +26,9 @@ class DeletionVectorMeta:
 
     Attributes:
         offset: the offset of the first byte of its entry.
-        length: bytes; of magic number and bitmap for 32-bit bitmaps, of the whole entry for 64-bit.
-        cardinality: deleted rows; None when an old writer did not say.
+        length: the bytes of magic number and bitmap for 32-bit bitmaps, of the whole entry for
+            64-bit.
+        cardinality: the number of deleted rows; None if an old writer did not record it.
     """
 
     data_file_name: str
@@ -38,7 +39,7 @@ class DeletionVectorMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalIndexMeta:
-    """The range of a global index; we only copy it."""
+    """The range of a global index, which stream_app only copies."""
 
     row_range_start: int
     row_range_end: int
@@ -53,9 +54,10 @@ class IndexFileMeta:
     """One index file.
 
     Attributes:
-        row_count: deletion vectors in it, or hashes; of other types, what they count.
-        deletion_vectors: the entries of a file of deletion vectors, in its order; None for others.
-        unknown_fields: fields of its entry that we do not know, and that a copy would lose.
+        row_count: the number of deletion vectors or hashes in it; other types define their own
+            count.
+        deletion_vectors: the entries of a file of deletion vectors, in order; None for other types.
+        unknown_fields: unknown fields of its entry, which a copy would lose.
     """
 
     index_type: str
@@ -69,7 +71,7 @@ class IndexFileMeta:
 
     @property
     def data_file_names(self) -> tuple[str, ...]:
-        """The data files whose deletion vectors it holds."""
+        """The data files whose deletion vectors it contains."""
         return tuple(meta.data_file_name for meta in self.deletion_vectors or ())
 
 
@@ -88,7 +90,7 @@ class IndexManifestEntry:
 
     @property
     def holds_deletion_vectors(self) -> bool:
-        """Whether the file is one of deletion vectors."""
+        """Whether the file contains deletion vectors."""
         return self.index_file.index_type == DELETION_VECTORS
 
     @property
@@ -97,5 +99,5 @@ class IndexManifestEntry:
         return self.index_file.index_type == HASH
 
     def as_delete(self) -> IndexManifestEntry:
-        """The change that deletes this file."""
+        """Return the change that deletes this file."""
         return replace(self, kind=FileKind.DELETE)

@@ -1,4 +1,4 @@
-"""An entry of a manifest, which adds or deletes a file; and a manifest as its list describes it.
+"""Describes a manifest's entries, which add or delete a file, and a manifest in its list.
 
 Source: Paimon `manifest/ManifestEntry.java`, `manifest/ManifestFileMeta.java`,
 `manifest/FileEntry.java` (identity).
@@ -21,7 +21,7 @@ class FileKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The fields by which two entries mean the same file at the same level."""
+    """The fields that identify a file at a level across entries."""
 
     partition: bytes
     bucket: int
@@ -49,7 +49,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> FileIdentity:
-        """The key by which a DELETE finds its ADD."""
+        """The key by which a DELETE is matched with its ADD."""
         file = self.file
         return FileIdentity(
             self.partition,
@@ -62,13 +62,13 @@ class ManifestEntry:
         )
 
     def as_delete(self) -> ManifestEntry:
-        """The entry that deletes this file."""
+        """Return the entry that deletes this file."""
         return replace(self, kind=FileKind.DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFileMeta:
-    """One manifest file as a manifest list knows it; sizes in bytes, None is unknown."""
+    """A manifest file as a manifest list describes it; sizes in bytes, None if unknown."""
 
     file_name: str
     file_size: int

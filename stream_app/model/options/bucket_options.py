@@ -1,4 +1,4 @@
-"""The table options of buckets: their number, and how many are added on demand.
+"""Declares the table options of buckets: their number, and how many are added on demand.
 
 Keys and defaults are Paimon's (1.4 and, of batch writes, 2.1, `CoreOptions.java`).
 """
@@ -84,7 +84,7 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
 
 
 def most_buckets(limit: int) -> int:
-    """The most buckets of a partition, by the value of ``dynamic-bucket.max-buckets``."""
+    """Return the maximum number of a partition's buckets, from ``dynamic-bucket.max-buckets``."""
     return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
 
 

@@ -1,4 +1,4 @@
-"""The changelog producers, and the traits that readers, checks and compactions need.
+"""Lists the changelog producers, and the traits that readers, checks and compactions need.
 
 Source: Paimon `CoreOptions.java` (`ChangelogProducer`).
 """
@@ -14,10 +14,11 @@ class ProducerTraits:
     """Facts of one changelog producer: which process writes the changelog, and when.
 
     Attributes:
-        writes: whether any does; otherwise changes are read from the files that an APPEND adds.
-        by_flush: the writer itself, each change as it comes in.
-        by_lookup: each compaction of level 0, by the older rows of its keys.
-        by_full_compaction: full compactions, what changed since the one before.
+        writes: whether a changelog is written; otherwise changes are read from files that an APPEND
+            adds.
+        by_flush: whether the writer itself writes each incoming change.
+        by_lookup: whether each compaction of level 0 writes it, by looking up older rows.
+        by_full_compaction: whether full compactions write the changes since the previous one.
     """
 
     writes: bool = True
@@ -27,7 +28,7 @@ class ProducerTraits:
 
     @property
     def by_compaction(self) -> bool:
-        """Whether compactions write the changelog; then snapshots order the changes of a key."""
+        """Whether compactions write the changelog, so that snapshots order the changes of a key."""
         return self.by_lookup or self.by_full_compaction
 
 
@@ -41,5 +42,5 @@ CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
 
 
 def producer_traits(name: str) -> ProducerTraits:
-    """The producer's traits; an unknown producer counts as one that writes a changelog."""
+    """Return the producer's traits; an unknown producer counts as one that writes a changelog."""
     return CHANGELOG_PRODUCERS.get(name, ProducerTraits())

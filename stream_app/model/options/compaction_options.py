@@ -1,6 +1,6 @@
-"""The table options that decide when a bucket is compacted, and into what.
+"""Declares the table options that decide when and how a bucket is compacted.
 
-Read by `core_options`, which has the others.
+`core_options` collects them.
 """
 
 from __future__ import annotations

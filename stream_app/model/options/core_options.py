@@ -1,9 +1,9 @@
-"""Lists every table option on which stream_app acts, and judges the options of a table.
+"""Lists all table options that stream_app supports, and checks the options of a table.
 
-Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to
-every engine. `CoreOptions` is the parsed view of a table's options. `option_problems` judges the
-options of a new table, and `check_writable` those of an existing one, before anything is written.
-`option_support` says what Paimon's other options mean for stream_app.
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to all
+engines. `CoreOptions` is the parsed view of a table's options. `option_problems` checks the options
+of a new table, and `check_writable` those of an existing one, before anything is written.
+`option_support` decides what Paimon's other options mean for stream_app.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.ol
 
 
 def option_named(key: str) -> Option[Any] | None:
-    """The option of this current or older name; None if stream_app does not read it."""
+    """Return the option of this current or older name; None if stream_app does not read it."""
     return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
 
 
@@ -96,7 +96,7 @@ _SAID_IN_CONFIGURATION = {
 
 
 def option_problems(options: Mapping[str, str]) -> list[str]:
-    """Problems of the options of a new table: unknown keys, wrong or unsupported values."""
+    """Yield problems with a new table's options: unknown keys, wrong or unsupported values."""
     problems = []
     for key, value in options.items():
         option = option_named(key)
@@ -112,7 +112,7 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
-    """The problem of the value of an option that stream_app reads."""
+    """Yield the problem with the value of an option that stream_app reads."""
     try:
         option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)
@@ -124,7 +124,7 @@ def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
 
 
 def _other_problems(key: str, value: str) -> list[str]:
-    """The problem of an option that other engines read."""
+    """Yield the problem with an option that other engines read."""
     if key in CORE_KEYS:
         try:
             CORE_KEYS[key].parse(value)
@@ -138,9 +138,9 @@ def _other_problems(key: str, value: str) -> list[str]:
 
 
 def unknown_options(options: Mapping[str, str]) -> list[str]:
-    """The keys that neither Paimon, its engines nor stream_app know, in the table's order.
+    """Return keys that neither Paimon, its engines nor stream_app know, in the table's order.
 
-    A later version of Paimon, or another engine, may give them any meaning.
+    For a later version of Paimon, or another engine, they may have any meaning.
     """
     return [key for key in options if not (_is_known(key) or is_left_by_engine(key))]
 
@@ -153,7 +153,7 @@ def _is_known(key: str) -> bool:
 
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:
-    """Problems of the options of columns (``fields.…``): unknown keys, wrong values."""
+    """Yield problems with options of columns (``fields.…``): unknown keys, wrong values."""
     problems = []
     for key, value in options.items():
         column, _, what = key.rpartition(".")
@@ -175,7 +175,7 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def _refusal(key: str, value: str) -> str:
-    """Why an option of a new table is refused; empty: it is not."""
+    """Return why an option of a new table is refused; empty if it is not."""
     for purpose in (Purpose.WRITE, Purpose.READ):
         for _, refusal in refusals({key: value}, purpose):
             why = f" ({refusal.why})" if refusal.why else ""
@@ -189,16 +189,16 @@ def check_writable(
     partition_keys: Collection[str] = (),
     where: str = "",
 ) -> None:
-    """Refuse a table whose options require something that stream_app's writer does not do.
+    """Refuse a table whose options require a feature that stream_app's writer lacks.
 
-    An unknown option is refused too, because this writer might break its promise. Options of
-    columns are judged by `merge_problems`, too.
+    An unknown option is refused too, because this writer might violate it. `merge_problems` also
+    checks the options of columns.
 
     Args:
-        where: the table, if there is one.
+        where: the table's location, if it exists.
 
     Raises:
-        UnsupportedTableError: names every option that stands in the way.
+        UnsupportedTableError: the error names all such options.
     """
     wrong: list[str] = []
     for option in OPTIONS.values():
@@ -206,7 +206,7 @@ def check_writable(
             option.read(options)
         except UsageError:
             wrong += [key for key in (option.key, *option.older_keys) if key in options]
-    # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
+    # This also holds for an absent option: with a key, Paimon's default -1 means dynamic buckets.
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
     if "bucket" not in wrong and not is_writable(primary_keys, partition_keys, bucket):
         wrong.append("bucket")
@@ -221,10 +221,10 @@ def check_purpose(
 
     Args:
         others: further reasons.
-        where: the table.
+        where: the table's location.
 
     Raises:
-        UnsupportedTableError: names every option that stands in the way.
+        UnsupportedTableError: the error names all such options.
     """
     refused = list(refusals(options, purpose))
     unknown = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
@@ -254,7 +254,7 @@ def _reason(key: str, value: str, why: str) -> str:
 
 
 def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that refuse a table for writing even after an ALTER removes them.
+    """Return options that forbid writing even after an ALTER has removed them.
 
     Existing files of the table, or the meaning of its rows, depend on them.
     """
@@ -265,20 +265,20 @@ def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CoreOptions:
-    """A table's options, read by name. Bytes for sizes, milliseconds for durations."""
+    """A table's parsed options. Sizes are in bytes, durations in milliseconds."""
 
     raw: Mapping[str, str]
 
     def __getitem__(self, option: Option[Value]) -> Value:
-        """The value of an option, or its default."""
+        """Return the value of an option, or its default."""
         return option.read(self.raw)
 
     def columns(self, option: Option[str]) -> tuple[str, ...]:
-        """The value of an option that lists columns."""
+        """Return the value of an option that lists columns."""
         return tuple(part.strip() for part in self[option].split(",") if part.strip())
 
     def at_level(self, level: int) -> CoreOptions:
-        """The options of new data files of a level, in a table with a primary key."""
+        """Return the options of a level's new data files, in a table with a primary key."""
         given = {
             FILE_FORMAT.key: self[FILE_FORMAT_PER_LEVEL].get(level),
             FILE_COMPRESSION.key: self[FILE_COMPRESSION_PER_LEVEL].get(level),
@@ -288,7 +288,7 @@ class CoreOptions:
 
     @property
     def bucket(self) -> int:
-        """Number of buckets (``bucket``); -1: no fixed number."""
+        """The number of buckets (``bucket``); -1: no fixed number."""
         return self[BUCKET]
 
     @property
@@ -323,26 +323,24 @@ class CoreOptions:
 
     @property
     def flushes_changelog(self) -> bool:
-        """Whether the writer itself writes the changelog, each change as it comes in."""
+        """Whether the writer itself writes each incoming change to the changelog."""
         return self.producer.by_flush
 
     @property
     def looks_up(self) -> bool:
-        """Whether compactions look for the older rows of their keys."""
+        """Whether compactions look up the older rows of their keys."""
         if self.producer.by_lookup or self.merges_by_vectors:
             return True
         return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
 
     @property
     def merges_by_vectors(self) -> bool:
-        """Whether ``deletion-vectors.enabled`` is on; a table without a primary key merges nothing
-        by it.
-        """
+        """Whether ``deletion-vectors.enabled`` is on; only keyed tables merge by vectors."""
         return self[DELETION_VECTORS_ENABLED]
 
     @property
     def hides_level_0(self) -> bool:
-        """Whether readers of keyed rows leave out files that are not compacted yet."""
+        """Whether readers of keyed rows skip files that are not compacted yet."""
         if self.merges_by_vectors:
             return not self[DELETION_VECTORS_MERGE_ON_READ]
         return traits_of(self.merge_engine).needs_lookup
@@ -378,21 +376,21 @@ class CoreOptions:
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
-        """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
+        """Whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         if epochs is None and self.producer.by_full_compaction:
             epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
     def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
-        """Whether each epoch waits for its compactions, in a table that merges by key or not."""
+        """Whether each epoch waits for its compactions."""
         if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
             return True
         return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
 
     @property
     def write_only_stop_trigger(self) -> int:
-        """``write-only.stop-trigger``; at least as many as another job's compaction begins with."""
+        """``write-only.stop-trigger``, at least the trigger of another job's compaction."""
         configured = self[WRITE_ONLY_STOP_TRIGGER]
         if configured is None:
             return 10 * self.stop_trigger

@@ -1,7 +1,6 @@
-"""The table options of expiry: of snapshots, changelogs and partitions, with Paimon's keys and
-defaults (1.4, `CoreOptions.java`).
+"""Declares the table options of expiry: of snapshots, changelogs and partitions.
 
-Parsed by core_options.
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`). core_options parses them.
 """
 
 from __future__ import annotations

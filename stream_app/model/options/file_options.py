@@ -1,4 +1,4 @@
-"""The table options of files: formats, codecs, statistics, indexes, names, manifests.
+"""Declares the table options of files: formats, codecs, statistics, indexes, names, manifests.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -57,6 +57,13 @@ INDEX_FILE_IN_DATA_FILE_DIR = Option(
     BOOLEAN,
     False,
     "Index files lie beside the data files of their bucket; such tables are only read.",
+)
+DATA_EVOLUTION_ENABLED = Option(
+    "data-evolution.enabled",
+    BOOLEAN,
+    False,
+    "The columns of a row may lie in several files, which readers join by the rows' numbers. BLOBs "
+    "need it. Such tables are only read.",
 )
 DELETION_VECTORS_ENABLED = Option(
     "deletion-vectors.enabled",

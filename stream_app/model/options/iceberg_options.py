@@ -1,4 +1,4 @@
-"""The table options of Iceberg's metadata, which a table has beside Paimon's.
+"""Declares the table options of Iceberg's metadata, which a table has beside Paimon's.
 
 Keys and defaults are Paimon's (1.4, `iceberg/IcebergOptions.java`). `core_options` parses them.
 """

@@ -1,9 +1,9 @@
-"""The options of file indexes: indexed columns, with the kinds and settings of their indexes.
+"""Reads the options of file indexes: indexed columns, with the kinds and settings of indexes.
 
 ``file-index.bloom-filter.columns = a,b`` names the columns of a kind, and
 ``file-index.bloom-filter.a.fpp = 0.01`` a setting of one of them. Only Paimon writes an index of a
 MAP's key, ``m[key]``: our files lack it, and our readers ignore it. `schema.file_index_problems`
-knows which types of columns have which kinds.
+defines which types of columns can have which kinds.
 
 Source: Paimon `fileindex/FileIndexOptions.java`, and the factories of the kinds.
 """
@@ -48,7 +48,7 @@ class IndexedColumn:
     """One index of one column.
 
     Attributes:
-        settings: such as ``{"fpp": "0.01"}``.
+        settings: the index's settings, such as ``{"fpp": "0.01"}``.
     """
 
     column: str
@@ -57,12 +57,12 @@ class IndexedColumn:
 
 
 def is_written(index: IndexedColumn) -> bool:
-    """Whether our data files have such an index, if the column's type allows it."""
+    """Whether our data files get such an index, if the column's type allows it."""
     return index.kind in INDEX_SETTINGS and not index.column.endswith("]")
 
 
 def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
-    """The indexes that a table's options ask for, each once, in the order of the options."""
+    """Return the indexes that a table's options define, each once, in the order of the options."""
     indexes: dict[tuple[str, str], IndexedColumn] = {}
     for key, value in options.items():
         if not _names_columns(key):
@@ -80,13 +80,13 @@ def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
 
 
 def setting_parts(key: str) -> tuple[str, ...]:
-    """The kind, column and setting that an option of an index names; empty for other options."""
+    """Return the kind, column and setting that an index option names; empty for other options."""
     parts = tuple(key.removeprefix(PREFIX).split("."))
     return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
 
 
 def renamed_in_index_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The options with a column's new name, in keys and in lists of columns."""
+    """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():
         parts = setting_parts(key)
@@ -100,7 +100,7 @@ def renamed_in_index_options(options: Mapping[str, str], old: str, new: str) -> 
 
 
 def without_indexes_of(options: Mapping[str, str], column: str) -> dict[str, str]:
-    """The options without the indexes of a column."""
+    """Return the options without the indexes of a column."""
     result = {}
     for key, value in options.items():
         parts = setting_parts(key)

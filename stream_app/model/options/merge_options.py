@@ -1,4 +1,4 @@
-"""The table options that decide how rows of a key are merged, and what a changelog gets.
+"""Declares the table options that decide how rows of a key are merged, and what a changelog has.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """

@@ -1,8 +1,8 @@
-"""Declares options of tables, and parses their texts into values.
+"""Defines how table options are declared, and parses their texts into values.
 
 An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`;
 `declared_options` collects those of a module. The table's schema stores the texts, so this module
-refuses what Paimon cannot read: no other engine could open a table with such an option.
+refuses values that Paimon cannot read: no other engine could open such a table.
 
 Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/TimeUtils.java`.
 """
@@ -115,14 +115,14 @@ def parse_stats_mode(text: str) -> str:
 
 
 def parse_exact_columns(text: str) -> str:
-    """Parse columns separated by commas alone; Paimon takes a blank as part of a name here."""
+    """Parse columns separated by only commas; for Paimon a blank is part of a name here."""
     if re.search(r"\s*,\s+|\s+,|^\s|\s$", text):
         raise ValueError("has blanks beside the column names, which Paimon does not take away")
     return text
 
 
 def parse_by_level(text: str, only: Collection[str]) -> Mapping[int, str]:
-    """Parse ``0:orc,5:parquet`` to a word for each of some levels, in any case."""
+    """Parse ``0:orc,5:parquet`` to level → word, ignoring case."""
     words: dict[int, str] = {}
     for entry in text.split(","):
         level, colon, word = (part.strip() for part in entry.partition(":"))
@@ -139,10 +139,10 @@ class OptionKind(Generic[Parsed_co]):
     """The kind of value in an option's text.
 
     Attributes:
-        name: for the reader of docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
+        name: the kind's name in docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
             milliseconds.
-        parse: raises ValueError with words that continue after the text: "is not a number".
-        least: the least value of an option that names no `minimum`.
+        parse: parses a text, or raises a ValueError that continues the text: "is not a number".
+        least: the minimum of an option that declares no `minimum`.
     """
 
     name: str
@@ -162,7 +162,7 @@ CHOICE = OptionKind("text", str.lower)
 
 
 def by_level(only: Collection[str]) -> OptionKind[Mapping[int, str]]:
-    """The kind of options that give one of some words to levels."""
+    """Return the kind of options that map levels to one of the given words."""
     return OptionKind("map", partial(parse_by_level, only=only))
 
 
@@ -171,13 +171,13 @@ class Option(Generic[Value]):
     """One option: its key, its type and its default.
 
     Attributes:
-        default: the value when the option is absent; None when there is none.
-        meaning: one sentence for the reader of docs/OPTIONS.md and of error messages.
-        minimum, maximum: bounds of numbers.
-        only: the values that we support; empty: any.
-        older_keys: names that the option had before; they count when `key` itself is absent.
-        is_own: stream_app's, unknown to Paimon (which keeps it and does nothing with it).
-        example: of a text that must be given; empty: it need not be.
+        default: the value of an absent option; None without a default.
+        meaning: one sentence for docs/OPTIONS.md and error messages.
+        minimum, maximum: the bounds of numbers.
+        only: the supported values; empty: any.
+        older_keys: former names of the option, which count if `key` is absent.
+        is_own: whether it is stream_app's own option, which Paimon keeps and ignores.
+        example: an example of a required text; empty if it is optional.
     """
 
     key: str
@@ -214,7 +214,7 @@ class Option(Generic[Value]):
         """Parse a text as a value of the option.
 
         Raises:
-            ValueError: has words that continue after the text: "is none of input, lookup".
+            ValueError: the error continues the text: "is none of input, lookup".
         """
         value = self.kind.parse(text)
         self._check_bounds(value)
@@ -233,20 +233,20 @@ class Option(Generic[Value]):
 
 
 def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:
-    """An option of a few values, the default first."""
+    """Return an option of a few values, the default first."""
     return Option(key, TEXT, values[0], meaning, only=values)
 
 
 def declared_options(names: Mapping[str, object]) -> dict[str, Option[Any]]:
-    """The options among the `vars` of a module, by key: a constant declares an option."""
+    """Return the options that the constants of a module declare, by key."""
     return {value.key: value for value in names.values() if isinstance(value, Option)}
 
 
 def is_true(text: str) -> bool:
-    """Whether a switch is on; as in Java, every text except true means off."""
+    """Whether a switch is on; as in Java, each text except true means off."""
     return text.lower() == "true"
 
 
 def is_on(options: Mapping[str, str], key: str) -> bool:
-    """Whether a switch is on whose default is off."""
+    """Whether a switch with the default off is on."""
     return is_true(options.get(key, ""))

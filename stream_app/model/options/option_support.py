@@ -1,12 +1,11 @@
 """Decides the meaning of each of Paimon's table options for stream_app.
 
-stream_app reads a key (`core_options.OPTIONS`), ignores its request, or refuses the table for some
-purposes. Other known keys are harmless, and only `paimon_option_keys` lists them. An unknown key
-refuses a table for writing, because a writer that does not know it may break its promise. Readers
-warn of it and continue.
+For each key, stream_app reads it (`core_options.OPTIONS`), ignores it, or refuses the table for
+some purposes. Other known keys are harmless, and only `paimon_option_keys` lists them. A table with
+an unknown key is refused for writing, because a writer that does not know the key may violate it.
+Readers log a warning and continue.
 
-A test holds the names and types of `paimon_option_keys` against the newest lists that Paimon has
-published.
+A test compares the names and types of `paimon_option_keys` with the newest lists of Paimon.
 
 Source: Paimon 1.4.2, 2.0.0 and the development of 2.1, `CoreOptions.java`; 1.4.2
 `FlinkConnectorOptions.java`, `IcebergOptions.java`, and the readers of each option.
@@ -28,10 +27,10 @@ from stream_app.model.options.option import is_true
 
 
 class Purpose(enum.Enum):
-    """The purpose of opening a table; the value begins the error of a refused table.
+    """The purpose of opening a table. The value begins the error of a refused table.
 
-    WRITE: commit to it, also compactions. READ: its rows and changes. FIND: all of its versions
-    and files, to list them. EXPIRE: delete or tag versions.
+    WRITE: commit, including compactions. READ: read rows and changes. FIND: list all versions and
+    files. EXPIRE: delete or tag versions.
     """
 
     WRITE = "stream_app cannot write this table: "
@@ -48,7 +47,7 @@ _VERSIONS = frozenset({Purpose.WRITE, Purpose.EXPIRE})
 
 @dataclass(frozen=True, slots=True)
 class ValueRule:
-    """Values of an option, in words and as a test."""
+    """Values of an option, as a text and as a test."""
 
     text: str
     holds: Callable[[str], bool]
@@ -56,14 +55,14 @@ class ValueRule:
 
 @dataclass(frozen=True, slots=True)
 class OptionRefusal:
-    """An option that requires something that stream_app does not do.
+    """An option that requires a feature that stream_app lacks.
 
     Attributes:
-        key: with ``*`` for a column, or with a dot at the end for all keys that begin so.
-        values: those that ask for it.
-        purposes: for which the table is refused.
-        why: what would go wrong; empty where the option's name says it.
-        may_go: the rows mean the same without the option, so that ``alter --unset`` is a way out.
+        key: the key, with ``*`` for a column, or ending with a dot for a prefix.
+        values: the values that require the feature.
+        purposes: the purposes for which the table is refused.
+        why: the consequence; empty if the option's name shows it.
+        may_go: whether the rows mean the same without the option, so that ``alter --unset`` helps.
     """
 
     key: str
@@ -99,6 +98,8 @@ _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremen
 _POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the newest version's"
 _OWN_FILES = "its vectors lie in files of their own"
+_DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
+_ELSEWHERE = "its BLOBs lie outside of the table"
 _SORTED = "its files are sorted by other columns than ours"
 _MAPS = "its maps are stored in columns of their own"
 _NESTED = "our function merges rows of nested columns without this rule"
@@ -114,12 +115,16 @@ _ICEBERG_CLIENTS = ValueRule(
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _DESCRIBED),
+    OptionRefusal("blob-descriptor-field", _SET, _ROWS, _ELSEWHERE),
+    OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _ELSEWHERE),
+    OptionRefusal("blob-view-field", _SET, _ROWS, "its BLOBs are those of another table"),
     OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
     OptionRefusal("chain-table.enabled", _TRUE, _ROWS, "its rows are those of two branches"),
     OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS, "a row lies in several files"),
+    OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row lies in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
         "data-file.path-directory",
@@ -169,13 +174,14 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),
-    OptionRefusal("vector.file.format", _SET, _ROWS, _OWN_FILES),
+    OptionRefusal("vector.file.format", _SET, _WRITE, _OWN_FILES),
+    OptionRefusal("vector.file.format", _other_than("parquet"), _READ, _OWN_FILES),
 )
 """The options that refuse a table, by key."""
 
 
 def _by_key(purpose: Purpose) -> dict[str, list[OptionRefusal]]:
-    """The refusals for a purpose, by their whole key; those about several keys have the key ""."""
+    """Return the refusals for a purpose by whole key; those about several keys have the key ""."""
     by_key: dict[str, list[OptionRefusal]] = {"": []}
     for refusal in REFUSALS:
         if purpose in refusal.purposes:
@@ -188,7 +194,7 @@ _REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
 
 
 def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
-    """The keys that refuse a table for a purpose, in the table's order, with their reasons."""
+    """Return the keys for which a table is refused, in the table's order, with the reasons."""
     by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
         for refusal in (*by_key.get(key, ()), *by_key[""]):
@@ -207,10 +213,10 @@ _LEFT_PREFIXES = ("schema.", "option.")
 
 
 def is_left_by_engine(key: str) -> bool:
-    """Whether an engine records this option for itself; no user sets it, and no writer reads it.
+    """Whether an engine records this option for itself, without an effect on writers.
 
-    Flink keeps computed columns and watermarks (``schema.``). Spark copies ``OPTIONS``
-    (``option.``), and the Hive hook a table's parameters.
+    Flink stores computed columns and watermarks (``schema.``). Spark copies ``OPTIONS``
+    (``option.``), and the Hive hook copies a table's parameters.
 
     Source: Paimon 1.4.2 `FlinkCatalog.java`, `FlinkTableFactory.java`, `PaimonMetaHook.java`;
     Spark `CatalogV2Util.scala`.
@@ -273,7 +279,7 @@ _IGNORED_PREFIXES = ("parquet.", "metadata.stats-mode.per.level.")
 
 
 def ignored_options(options: Mapping[str, str]) -> list[str]:
-    """The keys of a table's options on which our jobs do not act, in order."""
+    """Return the keys of a table's options that our jobs ignore, in order."""
     return sorted(key for key, value in options.items() if _is_ignored(key, value))
 
 

@@ -1,12 +1,12 @@
-"""The names of Paimon's table options that stream_app does not read, for hints on misspelled names.
+"""Lists Paimon's table options that stream_app does not read, for hints on misspelled names.
 
-`option_support` has those that refuse a table, or that ask for work which is left undone. The
-others are harmless. They change neither rows nor files nor what our jobs promise, or they are of
-kinds of tables that another key refuses. The kind of value is known, because a value that Paimon
-cannot read closes the table to it.
+`option_support` has the options for which tables are refused, or whose requests are ignored. The
+others are harmless: they change neither rows nor files nor our guarantees, or belong to kinds of
+tables that are refused by another key. The type of each value is listed, because Paimon cannot open
+a table with an unreadable value.
 
 With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest sequence
-number in a snapshot's properties. Our snapshots lack it, and then they scan the files.
+number in a snapshot's properties. Our snapshots lack it, so they scan the files.
 
 Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
 `core_options.py`. `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
@@ -85,7 +85,7 @@ blob-write-null-on-fetch-failure blob-write-null-on-missing-file blob.split-by-f
 bucket-append-ordered chain-table.enabled chain-table.split.key-range-enabled
 chain-table.streaming.merge-snapshot clustering.incremental clustering.incremental.optimize-write
 commit.discard-duplicate-files commit.force-create-snapshot commit.native.enabled
-compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids data-evolution.enabled
+compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids
 data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
 data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
 delete.force-produce-changelog end-input.check-partition-expire

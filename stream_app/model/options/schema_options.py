@@ -1,4 +1,4 @@
-"""The table options that allow or forbid changes of a table's schema.
+"""Declares the table options that allow or forbid changes of a table's schema.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `planning.schema` reads them.
 """

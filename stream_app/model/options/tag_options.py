@@ -1,6 +1,6 @@
-"""The table options of tags, with Paimon's keys and defaults (1.4, `CoreOptions.java`).
+"""Declares the table options of tags.
 
-Parsed by core_options.
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`). core_options parses them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, INTEGER, 
 
 
 def parse_zone(text: str) -> str:
-    """The name of a time zone that this machine knows."""
+    """Check and return the name of a time zone that this machine knows."""
     try:
         zone_of(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -22,10 +22,10 @@ def parse_zone(text: str) -> str:
 
 
 def zone_of(text: str) -> datetime.tzinfo:
-    """A time zone by its name, or by its offset from UTC in Java's notation.
+    """Return a time zone by its name, or by its offset from UTC in Java's notation.
 
     Raises:
-        ValueError, ZoneInfoNotFoundError: there is no such zone.
+        ValueError, ZoneInfoNotFoundError: the zone does not exist.
     """
     match = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", text)
     if match is None:

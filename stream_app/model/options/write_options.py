@@ -1,4 +1,4 @@
-"""The table options of writers: buffers, copies for look-ups, commits, overwrites, own records.
+"""Declares the table options of writers: buffers, look-up copies, commits, overwrites, own records.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """

@@ -1,1 +1,1 @@
-"""Reads and remembers the renames that statements of the source make."""
+"""Parses and records the renames in the source's DDL statements."""

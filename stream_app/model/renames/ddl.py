@@ -1,8 +1,8 @@
-"""Reads the few statements of MySQL and MariaDB that rename columns and tables.
+"""Parses the few statements of MySQL and MariaDB that rename columns and tables.
 
-It has a small grammar of its own, because sqlglot does not read a RENAME of several tables. It
-reads ALTER, RENAME, CREATE and DROP TABLE, and only the names in their clauses. Every other
-statement means nothing here.
+It has its own small grammar, because sqlglot does not parse a RENAME of several tables. It parses
+ALTER, RENAME, CREATE and DROP TABLE, and only the names in their clauses. It ignores all other
+statements.
 
 Source: MySQL 8.4 Reference Manual, "ALTER TABLE Statement", "RENAME TABLE Statement"; MariaDB
 documentation, "ALTER TABLE".
@@ -38,7 +38,7 @@ class TableName(NamedTuple):
 
 
 class Renaming(NamedTuple):
-    """A column gets another name."""
+    """A column's old and new name."""
 
     old: str
     new: str
@@ -49,9 +49,9 @@ class AlteredTable:
     """ALTER TABLE.
 
     Attributes:
-        renames: in the order of the statement.
+        renames: the renamed columns, in the order of the statement.
         added, dropped: the names of columns.
-        new_name: another name for the table; None: it keeps its own.
+        new_name: the table's new name; None if it keeps its name.
     """
 
     table: TableName
@@ -63,14 +63,14 @@ class AlteredTable:
 
 @dataclass(frozen=True, slots=True)
 class RenamedTables:
-    """RENAME TABLE: from and to, in the order of the statement."""
+    """RENAME TABLE: pairs of old and new name, in the order of the statement."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """CREATE TABLE or DROP TABLE, after which the table that had the name before is gone."""
+    """CREATE TABLE or DROP TABLE, after which the earlier table of the name does not exist."""
 
     tables: tuple[TableName, ...]
 
@@ -79,13 +79,13 @@ Statement = AlteredTable | RenamedTables | MadeTable
 
 
 def parsed_statements(text: str) -> list[Statement]:
-    """The statements that rename columns, or that create, drop or rename tables."""
+    """Parse the statements that rename columns, or create, drop or rename tables."""
     statements = (_statement(tokens) for tokens in _split(_tokens(text), ";"))
     return [statement for statement in statements if statement is not None]
 
 
 class _SqlToken(NamedTuple):
-    """A token: its text, and whether it may be a keyword."""
+    """A token with its text, and whether it may be a keyword."""
 
     text: str
     is_bare: bool
@@ -96,11 +96,11 @@ class _SqlToken(NamedTuple):
 
 
 class _ReadError(Exception):
-    """The text is not a statement that this grammar reads."""
+    """The text is not a statement of this grammar."""
 
 
 class _Tokens:
-    """Tokens that are taken from left to right."""
+    """Tokens that are consumed from left to right."""
 
     def __init__(self, tokens: Sequence[_SqlToken]) -> None:
         self._tokens = tokens
@@ -147,7 +147,7 @@ def _tokens(text: str) -> list[_SqlToken]:
 
 
 def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
-    """The parts between signs that stand outside of brackets."""
+    """Return the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
     for at, token in enumerate(tokens):
         depth += token.says("(") - token.says(")")
@@ -229,7 +229,7 @@ def _renamed(tokens: _Tokens) -> RenamedTables:
 
 
 def _made(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> MadeTable:
-    """CREATE names one table, in one part; DROP has a part for each."""
+    """Return the table of CREATE, or the tables of DROP, which has a part for each."""
     tokens.skip("if", "not", "exists")
     parts = list(_split(tokens.rest(), ",")) if parts is None else parts
     return MadeTable(tuple(part.table() for part in parts))

@@ -1,7 +1,7 @@
-"""Remembers which columns the source's statements have renamed. Pure.
+"""Records which columns the source's DDL statements have renamed. Pure.
 
-A statement comes in a separate topic, or beside the rows. A job may read it long before the first
-row with the new name, and remembers it until then. `column_renames` decides what the table does.
+A statement arrives in a separate topic, or beside the rows. A job may read it long before the first
+row with the new name, and stores it until then. `column_renames` decides how the table reacts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stream_app.model.source.topic_name import in_cluster
 
 
 class RenameReaction(enum.Enum):
-    """The reaction of a table when its source has renamed a column."""
+    """How a table reacts when its source has renamed a column."""
 
     FOLLOW = "follow"
     NEW_COLUMN = "new-column"
@@ -36,11 +36,11 @@ class TableRenames:
     """The renamed columns of one source table.
 
     Attributes:
-        pairs: in their order.
-        present: names that statements have given to columns, and not taken since.
+        pairs: the renames in order.
+        present: names that statements have given to columns, and that are still in use.
         unclear: renames whose names other columns got in the same statement, such as a swap.
-        since_ms: when the newest of these was read.
-        is_partial: a swap made the table, and its statements were not all read.
+        since_ms: the time at which the newest of these was read.
+        is_partial: whether a swap created the table, and some of its statements were not read.
     """
 
     pairs: tuple[Renaming, ...] = ()
@@ -52,7 +52,7 @@ class TableRenames:
 
 @dataclass(frozen=True, slots=True)
 class SourceDatabase:
-    """A database of the source, in the cluster whose topic brings its statements."""
+    """A database of the source, and the cluster whose topic has its statements."""
 
     cluster: str
     name: str
@@ -66,7 +66,7 @@ class SourceRenames:
     """The renames of all statements so far.
 
     Attributes:
-        databases: of which statements were read.
+        databases: the databases whose statements were read.
         offsets: ``TOPIC/PARTITION`` → the offset up to which statements were read.
     """
 
@@ -75,13 +75,13 @@ class SourceRenames:
     offsets: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, origins: Sequence[Origin]) -> list[TableRenames]:
-        """The renames of some source tables."""
+        """Return the renames of some source tables."""
         return [self.tables[origin] for origin in origins if origin in self.tables]
 
     def after(
         self, database: SourceDatabase, statements: Sequence[Statement], now_ms: int
     ) -> SourceRenames:
-        """The renames after further statements that ran in a database."""
+        """Return the renames after further statements in a database."""
         tables = dict(self.tables)
         for statement in statements:
             match statement:
@@ -100,14 +100,14 @@ class SourceRenames:
         )
 
     def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
-        """The renames after a message was read; None: it was read before."""
+        """Return the renames after a message was read; None if it was already read before."""
         place = f"{topic}/{partition}"
         if offset < self.offsets.get(place, 0):
             return None
         return replace(self, offsets={**self.offsets, place: offset + 1})
 
     def document(self) -> dict[str, Any]:
-        """The renames as JSON."""
+        """Return the renames as JSON."""
         return {
             "databases": self.databases,
             "offsets": self.offsets,
@@ -119,7 +119,7 @@ class SourceRenames:
 
 
 def source_renames(document: Mapping[str, Any]) -> SourceRenames:
-    """The renames in a document of `SourceRenames.document`."""
+    """Parse the renames from the result of `SourceRenames.document`."""
     return SourceRenames(
         databases=tuple(document["databases"]),
         offsets=dict(document["offsets"]),

@@ -1,4 +1,4 @@
-"""The aggregate functions of columns, and which types they take.
+"""Lists the aggregate functions of columns, and the types that they accept.
 
 `mergetree.merge_engines.aggregates` defines how a function computes.
 
@@ -28,13 +28,13 @@ class FunctionTraits:
     """Facts of one aggregate function.
 
     Attributes:
-        roots: types of columns that it takes.
-        unbounded: of texts it takes STRING alone, because its results grow.
-        takes_back: it can undo a row of kind -U or -D.
-        divides: it undoes a row by a division.
-        of_rows: the elements of the ARRAY, or the values of the MAP, must be ROWs.
-        counts: a value that comes again changes the result.
-        once_by: the column's option with which it does not.
+        roots: the column types that the function accepts.
+        unbounded: whether STRING is the only accepted text type, because results grow.
+        takes_back: whether it can undo a -U or -D row.
+        divides: whether it undoes a row by a division.
+        of_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
+        counts: whether a repeated value changes the result.
+        once_by: the column's option that prevents that.
     """
 
     roots: frozenset[TypeRoot] = _ALL
@@ -55,7 +55,7 @@ class FunctionTraits:
 
     @property
     def fitting(self) -> str:
-        """The types that the function takes, in words."""
+        """Return a text about the types that the function accepts."""
         if self.unbounded:
             return "STRING"
         of_rows = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
@@ -65,7 +65,7 @@ class FunctionTraits:
 
 _KEEPS = FunctionTraits(takes_back=True)
 _FIRST = FunctionTraits()
-_ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN})
+_ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})

@@ -1,7 +1,7 @@
-"""Logical types of columns, as Paimon's schema files spell them.
+"""Defines the logical types of columns, with their text form in Paimon's schema files.
 
-Every layer uses it. It knows types as text only. `format.schema_json` has them in JSON,
-`format.arrow_schema` in Arrow, and `format.binary_row` in bytes.
+All layers use it. `format.schema_json` converts types to JSON, `format.arrow_schema` to Arrow, and
+`format.binary_row` encodes their values.
 
 Source: Paimon `types/DataTypeJsonParser.java`, `types/{Array,Map,Row}Type.java`,
 `types/ReassignFieldId.java`, `docs/concepts/spec/schema.md`.
@@ -48,10 +48,11 @@ class TypeRoot(enum.Enum):
     ROW = "ROW"
     VECTOR = "VECTOR"
     VARIANT = "VARIANT"
+    BLOB = "BLOB"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BLOB})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
@@ -72,6 +73,7 @@ _NO_ARGUMENT = {
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
     "VARIANT": TypeRoot.VARIANT,
+    "BLOB": TypeRoot.BLOB,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),
@@ -93,11 +95,12 @@ class DataType:
     """A SQL type.
 
     Attributes:
-        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, elements of VECTOR, else 0.
-        precision: digits of DECIMAL, fractional digits of TIME and the timestamps, else 0.
-        scale: fractional digits of DECIMAL, else 0.
+        length: the characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, elements of VECTOR, else
+            0.
+        precision: the digits of DECIMAL, fractional digits of TIME and timestamps, else 0.
+        scale: the fractional digits of DECIMAL, else 0.
         key: the key type of a MAP.
-        element: the element type of an ARRAY or a VECTOR; of a MAP its values.
+        element: the element type of an ARRAY or VECTOR, or the value type of a MAP.
         fields: the fields of a ROW.
     """
 
@@ -144,35 +147,33 @@ class DataType:
                 return str(self.root.value)
 
     def not_null(self) -> DataType:
-        """The same type, not nullable."""
+        """Return the type as NOT NULL."""
         return replace(self, nullable=False)
 
     def as_nullable(self) -> DataType:
-        """The same type, nullable."""
+        """Return the type as nullable."""
         return self if self.nullable else replace(self, nullable=True)
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values contain typed values; a VARIANT's content has no declared types."""
+        """Whether its values contain values of declared types, unlike a VARIANT's."""
         return self.root in NESTED_ROOTS
 
     @property
     def inner(self) -> tuple[DataType, ...]:
-        """The types one level inside."""
+        """Return the types one level inside."""
         own = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; of a scalar type itself, of a VARIANT none."""
+        """Return the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
             yield from inner_type.scalars()
 
     def numbered(self, ids: Iterator[int]) -> DataType:
-        """The same type, with new ids for the fields of ROWs, each after the ids of its inner
-        fields.
-        """
+        """Return the type with new ids for fields of ROWs, each after those of its inner fields."""
         if not self.is_nested:
             return self
         key = None if self.key is None else self.key.numbered(ids)
@@ -184,13 +185,13 @@ class DataType:
         return replace(self, key=key, element=element, fields=fields)
 
     def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
-        """Whether the other type has every value of this type unchanged.
+        """Whether the other type has all values of this type unchanged.
 
-        Nested comments and defaults do not count, nor whether the outermost type is nullable. A
-        nullable nested type must be nullable in the other one.
+        Nested comments and defaults do not count, nor does the outermost nullability. A nullable
+        nested type must be nullable in the other one.
 
         Args:
-            by_ids: fields of ROWs must have the same ids, as well as the same names.
+            by_ids: whether fields of ROWs must have the same ids besides the same names.
         """
         if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
             return False
@@ -200,12 +201,12 @@ class DataType:
         )
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:
-        """The type alone, without its nested types and its nullability."""
+        """Return the type without its nested types and its nullability."""
         fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
-        """The ids of fields of ROWs, at any depth."""
+        """Return the ids of fields of ROWs, at any depth."""
         for field in self.fields:
             yield field.field_id
         for inner_type in self.inner:
@@ -226,7 +227,7 @@ _OF_TYPES = ("(<", ")>", '`"')
 
 
 def parse_data_type(text: str) -> DataType:
-    """Read a type as SQL spells it, e.g. ``DECIMAL(12,2) NOT NULL`` or ``ARRAY<ROW<a INT>>``.
+    """Parse a SQL type, such as ``DECIMAL(12,2) NOT NULL`` or ``ARRAY<ROW<a INT>>``.
 
     Fields of a ROW have the ids 0, 1, 2 …; see `DataType.numbered`.
 
@@ -261,10 +262,10 @@ def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType
 
 
 def vector_type(element: DataType, length: int, *, nullable: bool = True) -> DataType:
-    """A VECTOR.
+    """Return a VECTOR type.
 
     Raises:
-        UsageError: its elements are not numbers or truth values, or it has none.
+        UsageError: the elements are not numbers or booleans, or there are none.
     """
     vector = DataType(root=TypeRoot.VECTOR, nullable=nullable, element=element, length=length)
     if element.root not in VECTOR_ELEMENTS or not 1 <= length <= STRING_MAX:
@@ -308,7 +309,7 @@ def _no_type(text: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataField:
-    """One column: `field_id` stays with it through renames and is never used again."""
+    """A column, whose `field_id` survives renames and is never reused."""
 
     field_id: int
     name: str
@@ -317,7 +318,7 @@ class DataField:
     default_value: str | None = None
 
     def numbered(self, ids: Iterator[int]) -> DataField:
-        """The same column with the next id, and inner fields with the ids after it."""
+        """Return the column with the next id, and inner fields with the ids after it."""
         return replace(self, field_id=next(ids), data_type=self.data_type.numbered(ids))
 
 
@@ -340,44 +341,44 @@ class RowType:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order."""
+        """The column names in order."""
         return tuple(field.name for field in self.fields)
 
     @property
     def types(self) -> tuple[DataType, ...]:
-        """Column types in order."""
+        """The column types in order."""
         return tuple(field.data_type for field in self.fields)
 
     def field(self, name: str) -> DataField:
-        """The column of that name; KeyError when there is none."""
+        """Return the column of a name; KeyError without one."""
         for field in self.fields:
             if field.name == name:
                 return field
         raise KeyError(name)
 
     def project(self, names: Sequence[str]) -> RowType:
-        """The named columns, in the order of `names`."""
+        """Return the named columns, in the order of `names`."""
         return RowType(tuple(self.field(name) for name in names))
 
     def numbered(self, first: int = 0) -> RowType:
-        """The same columns with ids in order: a column's id precedes those of its inner fields."""
+        """Return the columns with ids in order, each before those of its inner fields."""
         ids = count(first)
         return RowType(tuple(field.numbered(ids) for field in self.fields))
 
     @property
     def highest_id(self) -> int:
-        """The largest id, of columns and of what is inside them; -1 without any."""
+        """Return the largest id of columns and nested fields; -1 without any."""
         ids = (field_id for field in self.fields for field_id in field.data_type.field_ids())
         return max((*(field.field_id for field in self.fields), *ids), default=-1)
 
 
 def parse_columns(text: str) -> RowType:
-    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids from 0 on.
+    """Parse ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` to columns with ids from 0 on.
 
     Names may be quoted with backticks or double quotes.
 
     Raises:
-        UsageError: a column has no name, no type, an unknown type, or a name twice.
+        UsageError: a name or type is missing, a type is unknown, or a name occurs twice.
     """
     fields: list[DataField] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Decides which columns can have a file index, and finds options of indexes that no table can have.
+"""Decides which columns can have a file index, and reports impossible index options.
 
 Source: the factories of the kinds in Paimon's `fileindex`.
 """
@@ -54,7 +54,7 @@ def can_index(kind: str, data_type: DataType) -> bool:
 
 
 def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """The reasons why Paimon could not write a table with these indexes."""
+    """Return the reasons why Paimon could not write a table with these indexes."""
     indexes = indexed_columns(options)
     for index in indexes:
         yield from _index_problems(columns, index)

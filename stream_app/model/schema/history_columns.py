@@ -1,7 +1,7 @@
-"""The columns of a table that keeps every version of a row (slowly changing dimension, type 2).
+"""Defines the columns of a table with row versions (slowly changing dimension, type 2).
 
-Each change of a key makes a version: a row with the source's values, and with the bounds of the
-time in which they hold. `mergetree.history_versions` derives these rows.
+Each change of a key makes a version: a row with the source's values, and the period in which they
+are valid. `mergetree.history_versions` derives these rows.
 
 Source: the columns and rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """
@@ -39,10 +39,11 @@ class HistoryColumns:
 
     Attributes:
         sequence: the metadata of a message that orders the changes of a key.
-        valid_from: the column with the sequence from which a version holds; ends the primary key.
-        valid_to: the column with the sequence from which it no longer holds; null: it holds.
-        is_current: the column that says whether it holds.
-        untracked: columns whose change makes no version; the version takes the newest value.
+        valid_from: the column with the sequence from which a version is valid; it ends the primary
+            key.
+        valid_to: the column with the sequence at which it ends; null while it is valid.
+        is_current: the column that says whether it is valid.
+        untracked: columns whose change makes no version; the version gets the newest value.
     """
 
     sequence: str
@@ -58,7 +59,7 @@ class HistoryColumns:
 
 
 def history_columns(options: Mapping[str, str]) -> HistoryColumns | None:
-    """The columns of a table with these options; None: it keeps no history.
+    """Return the columns of a table with these options; None if it has no history.
 
     Raises:
         UsageError: a text is not a value of its option.
@@ -78,10 +79,10 @@ def history_columns(options: Mapping[str, str]) -> HistoryColumns | None:
 def keys_of_versions(
     primary_keys: tuple[str, ...], partition_keys: Collection[str], options: Mapping[str, str]
 ) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """The primary key of a new table and its options, from the key of its source.
+    """Return a new table's primary key and options, derived from the source's key.
 
-    The versions of a key share a bucket, so that one writer sees them all. Without a history
-    both stay as they are.
+    The versions of a key share a bucket, so that one writer sees all of them. Without a history
+    both stay unchanged.
     """
     history = history_columns(options)
     if history is None or history.valid_from in primary_keys:
@@ -99,10 +100,10 @@ def history_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> Iterator[str]:
-    """Why a table cannot keep an exact history, in words.
+    """Return the reasons why a table cannot keep an exact history.
 
     Args:
-        primary_keys: those of the table, which end with the start of a version.
+        primary_keys: the table's keys, which end with the start of a version.
     """
     try:
         history = history_columns(options)

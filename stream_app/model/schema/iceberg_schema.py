@@ -1,4 +1,4 @@
-"""Converts a table's schema to Iceberg's, and names what Iceberg cannot hold.
+"""Converts a table's schema to Iceberg's, and reports what Iceberg cannot represent.
 
 Source: Iceberg's table specification, "Schemas"; Paimon `iceberg/metadata/IcebergDataField.java`.
 """
@@ -53,7 +53,7 @@ MICROS_PRECISION_MAX = 6
 def iceberg_schema(
     schema_id: int, columns: RowType, primary_keys: Collection[str]
 ) -> dict[str, Any]:
-    """A schema as Iceberg's JSON has it; the primary key identifies a row."""
+    """Return a schema as Iceberg's JSON, in which the primary key identifies a row."""
     return {
         "type": "struct",
         "schema-id": schema_id,
@@ -63,7 +63,7 @@ def iceberg_schema(
 
 
 def _identifier(columns: RowType, primary_keys: Collection[str]) -> list[int]:
-    """The key's columns; none when one may be null, because Iceberg's identifiers are required."""
+    """Return the key columns; none if one is nullable, which Iceberg's identifiers cannot be."""
     keys = [column for column in columns if column.name in primary_keys]
     if any(column.data_type.nullable for column in keys):
         return []
@@ -82,10 +82,10 @@ def _field(column: DataField) -> dict[str, Any]:
 
 
 def iceberg_type(data_type: DataType, field_id: int, depth: int = 0) -> str | dict[str, Any]:
-    """A type as Iceberg's JSON has it.
+    """Return a type as Iceberg's JSON.
 
     Args:
-        field_id, depth: as `inner_field_id`, of the type itself.
+        field_id, depth: as `inner_field_id`, for the type itself.
     """
     match data_type.root:
         case TypeRoot.DECIMAL:
@@ -119,7 +119,7 @@ def _inner(name: str, data_type: DataType | None, field_id: int, depth: int) -> 
 def iceberg_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """The parts of a table that Iceberg's readers would see wrongly, in words."""
+    """Return texts about parts of a table that Iceberg's readers would see wrongly."""
     core = CoreOptions(options)
     if core[METADATA_ICEBERG_STORAGE] == DISABLED:
         return
@@ -159,9 +159,7 @@ def iceberg_problems(
 def iceberg_change_problem(
     was: DataType, wanted: DataType, options: Mapping[str, str]
 ) -> str | None:
-    """The reason why Iceberg's readers could not read older files after a change of a column's
-    type.
-    """
+    """Return why Iceberg's readers could not read older files after a type change; else None."""
     if CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED:
         return None
     names = iceberg_type(was, 0), iceberg_type(wanted, 0)

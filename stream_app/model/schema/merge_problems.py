@@ -1,4 +1,4 @@
-"""Finds problems of the options of a merge engine, in words.
+"""Reports problems with the options of a merge engine.
 
 Source: Paimon `schema/SchemaValidation.java`, `mergetree/compact/PartialUpdateMergeFunction.java`
 (`Factory`), `mergetree/compact/aggregate/factory/*.java`.
@@ -34,9 +34,9 @@ from stream_app.model.schema.merge_rules import (
 def merge_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> list[str]:
-    """The reasons why rows of a key cannot be merged by the options; empty when they can."""
+    """Return the reasons why the options cannot merge rows of a key; empty if they can."""
     engine = CoreOptions(options).merge_engine
-    # Paimon judges this of tables without a key, too.
+    # Paimon also checks this for tables without a key.
     problems = [*_keeps_first_problems(engine, options)] if traits_of(engine).keeps_first else []
     if primary_keys:
         problems += [*_row_kind_problems(columns, options), *_lookup_problems(options)]
@@ -48,10 +48,10 @@ def merge_problems(
 
 
 def unknown_rules(options: Mapping[str, str]) -> list[str]:
-    """Options of columns by which another engine may merge rows differently than stream_app.
+    """Return column options by which another engine may merge rows differently.
 
-    Later versions of Paimon have further ones, such as ``nested-sequence-field``. Older ones had
-    ``default-value``, on which Paimon 1.4 does not act either.
+    Later versions of Paimon have further options, such as ``nested-sequence-field``. Older ones had
+    ``default-value``, which Paimon 1.4 ignores too.
     """
     if CoreOptions(options).merge_engine not in _OF_ENGINE:
         return []
@@ -174,7 +174,7 @@ _OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]],
 
 
 def _unknown_functions(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """The unknown aggregate functions; Paimon looks up every column's, aggregated or not."""
+    """Report unknown aggregate functions, which Paimon looks up even for unused columns."""
     for name in columns.names:
         function = configured_function(options, name)
         if function is not None and function not in AGGREGATE_FUNCTIONS:
@@ -201,7 +201,7 @@ def _function_problems(
 def _row_problems(
     data_type: DataType, name: str, function: str, options: Mapping[str, str]
 ) -> Iterator[str]:
-    """Problems of a function of the ROWs inside an ARRAY or MAP."""
+    """Report problems with a function of the ROWs inside an ARRAY or MAP."""
     assert data_type.element is not None
     inside = {field.name: field.data_type for field in data_type.element.fields}
     prefix = f"fields.{name}."

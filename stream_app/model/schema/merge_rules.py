@@ -1,6 +1,6 @@
 """Reads from a table's options how rows of one key are merged, column by column.
 
-A merge engine follows `merge_rules`; `merge_problems` checks the options before.
+A merge engine follows `merge_rules`, after `merge_problems` has checked the options.
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`Factory`),
 `mergetree/compact/aggregate/AggregateMergeFunction.java` (`Factory`).
@@ -39,15 +39,15 @@ class ColumnAggregate:
 
     Attributes:
         function: a name of `AGGREGATE_FUNCTIONS`.
-        ignores_retract: rows of kind -U and -D leave the column as it is
+        ignores_retract: whether -U and -D rows do not change the column
             (``fields.<column>.ignore-retract``).
-        delimiter: between texts (``fields.<column>.list-agg-delimiter``).
-        distinct: each element once (``fields.<column>.distinct``).
-        nested_key: fields of the ROWs in an ARRAY (``fields.<column>.nested-key``).
-        count_limit: elements from which on none is added (``fields.<column>.count-limit``).
-        time_field: the time field of a MAP's ROWs (``fields.<column>.ts-field``); None: the
-            last one.
-        column: its name, for errors.
+        delimiter: the delimiter between texts (``fields.<column>.list-agg-delimiter``).
+        distinct: whether each element is kept once (``fields.<column>.distinct``).
+        nested_key: the key fields of the ROWs in an ARRAY (``fields.<column>.nested-key``).
+        count_limit: the maximum number of elements (``fields.<column>.count-limit``).
+        time_field: the time field of a MAP's ROWs (``fields.<column>.ts-field``); None: the last
+            one.
+        column: the column's name, for errors.
     """
 
     function: str
@@ -61,19 +61,19 @@ class ColumnAggregate:
 
     @property
     def takes_each_once(self) -> bool:
-        """Whether an option keeps a counting function from counting one value twice."""
+        """Whether an option prevents a counting function from counting a value twice."""
         once_by = AGGREGATE_FUNCTIONS[self.function].once_by
         return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(once_by, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceGroup:
-    """Columns that take a row's values only when the group's sequence is not below theirs.
+    """Columns that accept a row's values only if the row's sequence is not below the current one.
 
     Attributes:
-        sequence: columns that are compared, the most significant first; nulls are the oldest.
-        columns: columns that follow them.
-        removes_record: a delete that is in sequence removes the whole row.
+        sequence: the sequence columns, the most significant first; nulls are the oldest.
+        columns: the columns that follow them.
+        removes_record: whether a delete in sequence removes the whole row.
     """
 
     sequence: tuple[str, ...]
@@ -86,10 +86,10 @@ class MergeRules:
     """The rules of a table's merge engine, from its options.
 
     Attributes:
-        aggregates: by column; a column without one has the engine's own rule.
-        groups: of partial-update.
-        ignores_delete: -U and -D rows count as if they were not there.
-        removes_on_delete: a delete removes the whole row.
+        aggregates: column → aggregation; other columns have the engine's own rule.
+        groups: the sequence groups of partial-update.
+        ignores_delete: whether -U and -D rows are ignored.
+        removes_on_delete: whether a delete removes the whole row.
     """
 
     aggregates: Mapping[str, ColumnAggregate]
@@ -99,12 +99,12 @@ class MergeRules:
 
     @cached_property
     def group_of(self) -> Mapping[str, SequenceGroup]:
-        """The group of each column that is in one."""
+        """Column → its sequence group."""
         return {name: group for group in self.groups for name in (*group.sequence, *group.columns)}
 
     @property
     def counting_columns(self) -> tuple[str, ...]:
-        """The columns that count a record twice if it is stored a second time."""
+        """The columns that count a record twice if it is stored twice."""
         return tuple(
             name
             for name, how in self.aggregates.items()
@@ -117,7 +117,7 @@ class MergeRules:
         return bool(self.groups) or self.ignores_delete or self.removes_on_delete
 
     def needed_columns(self, wanted: Collection[str]) -> set[str]:
-        """The columns that decide about the values of `wanted` ones, or whether a row exists."""
+        """Return the columns that determine the values of `wanted`, or whether a row exists."""
         asked = [self.group_of[name] for name in wanted if name in self.group_of]
         asked += [group for group in self.groups if group.removes_record]
         return {name for group in asked for name in group.sequence}
@@ -126,7 +126,7 @@ class MergeRules:
 def merge_rules(
     options: Mapping[str, str], names: Iterable[str], primary_keys: Collection[str]
 ) -> MergeRules:
-    """The rules of a table; only of options in which `merge_problems` finds nothing.
+    """Return the rules of a table whose options have no `merge_problems`.
 
     Args:
         names: the names of all columns.
@@ -189,7 +189,7 @@ _OF_ENGINE: Mapping[
 def sequence_groups(
     options: Mapping[str, str],
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The sequence groups of the options: sequence columns, and the columns that follow them."""
+    """Return the sequence groups in the options: sequence columns, and those that follow them."""
     return [
         (_split(key.removeprefix(_FIELDS).removesuffix(_GROUP)), _split(value))
         for key, value in options.items()
@@ -198,7 +198,7 @@ def sequence_groups(
 
 
 def configured_function(options: Mapping[str, str], name: str) -> str | None:
-    """The aggregate function that the options give a column; None: the engine's own rule."""
+    """Return a column's aggregate function in the options; None: the engine's own rule."""
     return options.get(f"{_FIELDS}{name}.aggregate-function", options.get(DEFAULT_FUNCTION))
 
 
@@ -230,7 +230,7 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
 
 
 def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The fields of ``fields.<column>.nested-key``."""
+    """Return the fields of ``fields.<column>.nested-key``."""
     names = options.get(f"{_FIELDS}{name}.nested-key")
     return () if names is None else tuple(part.strip() for part in names.split(","))
 

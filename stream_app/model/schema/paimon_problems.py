@@ -1,8 +1,8 @@
-"""Finds options with which Paimon cannot open a table; `merge_problems` judges merges.
+"""Reports options with which Paimon cannot open a table; `merge_problems` checks merges.
 
-Paimon judges the schema whenever it opens a table. So one such option locks Paimon's readers and
-writers out of a table that is in use. The same holds for some nested columns, and for keys that
-find their rows in any partition.
+Paimon checks the schema whenever it opens a table. So one such option locks Paimon's readers and
+writers out of the table. The same holds for some nested columns, and for some keys with
+cross-partition upsert.
 
 Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`,
 `format/parquet/ParquetSchemaConverter.java`.
@@ -62,7 +62,7 @@ def paimon_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> list[str]:
-    """The reasons why Paimon would refuse a table with these options; empty when it would not."""
+    """Return the reasons why Paimon would refuse a table with these options; empty without any."""
     return [
         *_column_problems(columns, options),
         *_sequence_problems(columns, options),
@@ -74,7 +74,7 @@ def paimon_problems(
 
 
 def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Options that name missing columns, or columns of the wrong type."""
+    """Report options that name missing columns, or columns of the wrong type."""
     for key in options:
         if key.startswith(_FIELDS):
             yield from (
@@ -174,8 +174,8 @@ class _Start:
     """The options that belong to one mode of ``scan.mode``.
 
     Attributes:
-        one_of: exactly one of them must be there; empty: none needs to be.
-        without: they must not be there.
+        one_of: options of which exactly one is required; empty: none is required.
+        without: options that are not allowed.
     """
 
     one_of: tuple[str, ...]
@@ -228,7 +228,7 @@ def _has(options: Mapping[str, str], key: str) -> bool:
 def index_problems(
     primary_keys: Collection[str], partition_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """The reasons why keys and options do not allow finding rows in any partition."""
+    """Return the reasons why keys and options do not allow cross-partition upsert."""
     core = CoreOptions(options)
     crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
     if core[PARTITION_LOOKUP]:
@@ -283,7 +283,7 @@ def nested_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> list[str]:
-    """Why the nested columns of a table cannot be stored as they are; empty when they can."""
+    """Return the reasons why a table's nested columns cannot be stored; empty if they can."""
     nested = {column.name: column.data_type for column in columns if column.data_type.is_nested}
     if not nested:
         return []
@@ -321,7 +321,7 @@ def nested_problems(
 
 
 def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """The columns that data files of Avro cannot hold, in words."""
+    """Report the columns that Avro data files cannot store."""
     if all(
         "avro" not in options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL)
     ):

@@ -1,8 +1,8 @@
-"""Finds the rows that a table's merge rules cannot take, by its schema alone.
+"""Determines, from the schema, which rows a table's merge rules do not accept.
 
 A writer refuses them before they are committed: once such a row is in the table, each read and each
-compaction of its key fails. A job warns of them when it starts, because the first such change stops
-it again and again.
+compaction of its key fails. A job logs a warning when it starts, because the first such change
+stops it at each start.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java#retract`,
 `mergetree/compact/PartialUpdateMergeFunction.java#retractWithSequenceGroup`,
@@ -29,10 +29,10 @@ class RefusedRows:
 
     Attributes:
         kinds: the kinds of the rows.
-        updates_alone: a -U row counts only when no row of its key follows at once, as where an
-            update changes the key.
-        sequence: the columns of a sequence group: rows without a value in each of these columns
-            are taken; empty: none is.
+        updates_alone: whether a -U row counts only if no row of its key follows directly, as when
+            an update changes the key.
+        sequence: the columns of a sequence group, of which a row with a null in all is accepted;
+            empty: no row is.
     """
 
     kinds: frozenset[RowKind]
@@ -69,9 +69,9 @@ OF_PARTIAL_UPDATE = RefusedRows(
 def refused_rows(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> tuple[RefusedRows, ...]:
-    """Rows that a writer must not commit; only of a table with a key, and without problems.
+    """Return the rows that a writer must not commit, for a table with a key and without problems.
 
-    Rows that the options drop before they are written are not among them.
+    Rows that the options drop before writing are not among them.
     """
     core = CoreOptions(options)
     if core[IGNORE_DELETE]:
@@ -93,9 +93,9 @@ def refused_rows(
 
 
 def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
-    """The notices of changes that stop a job because of single columns.
+    """Return notices about changes that stop a job because of single columns.
 
-    They follow from the rows that the table refuses.
+    They are derived from the rows that the table refuses.
     """
     return [
         UndoNotice(what=f"{changes} fails: {refused.what}", fix=refused.fix)
@@ -105,12 +105,12 @@ def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
 
 
 def cannot_undo(function: str) -> str:
-    """The reason why a -U or -D row of a column with this function is refused."""
+    """Return the reason why a column with this function refuses -U and -D rows."""
     return f"the aggregate function {function} cannot undo a row of kind -U or -D"
 
 
 def _changes(refused: RefusedRows) -> str:
-    """The refused changes, in words; an update counts only where any -U row is refused."""
+    """Return a text about the refused changes; an update counts only if any -U row is refused."""
     is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
     failing = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
     return " or ".join(change for change, fails in failing.items() if fails)

@@ -1,6 +1,8 @@
-"""One version of a table's schema.
+"""Defines one version of a table's schema.
 
-Source: Paimon `schema/TableSchema.java`. Read and written as JSON by `format.schema_json`.
+`format.schema_json` reads and writes it.
+
+Source: Paimon `schema/TableSchema.java`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.file_options import TARGET_FILE_SIZE
+from stream_app.model.options.file_options import DATA_EVOLUTION_ENABLED, TARGET_FILE_SIZE
 from stream_app.model.options.merge_options import (
     PRIMARY_KEY_NULLABLE,
     SEQUENCE_FIELD,
@@ -21,8 +23,10 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
+    DataField,
     DataType,
     RowType,
+    TypeRoot,
 )
 from stream_app.model.schema.file_index_problems import file_index_problems
 from stream_app.model.schema.history_columns import (
@@ -60,11 +64,11 @@ class TableSchema:
     """Columns, keys and options of a table.
 
     Attributes:
-        schema_id: number of the schema file.
+        schema_id: the number of the schema file.
         fields: all columns in order.
-        highest_field_id: the largest column id ever used, dropped columns included.
-        time_millis: when this schema was made.
-        unknown_fields: keys of its file that we do not know, and that a copy would lose.
+        highest_field_id: the largest column id ever used, including dropped columns.
+        time_millis: the time at which this schema was created.
+        unknown_fields: unknown keys of its file, which a copy would lose.
     """
 
     schema_id: int
@@ -95,43 +99,43 @@ class TableSchema:
 
     @property
     def bucket_numbers(self) -> range:
-        """The buckets of each partition."""
+        """The numbers of the buckets of each partition."""
         return range(self.core_options.bucket if self.kind.has_buckets else 1)
 
     @cached_property
     def target_file_size(self) -> int:
-        """Bytes at which a new data file is begun (``target-file-size``)."""
+        """The bytes beyond which a new data file begins (``target-file-size``)."""
         configured = self.core_options[TARGET_FILE_SIZE]
         return self.kind.target_file_size if configured is None else configured
 
     @property
     def compaction_file_size(self) -> int:
-        """Files below this size are small: a compaction rewrites them."""
+        """The size below which a file is small, so that a compaction rewrites it."""
         return self.target_file_size // 10 * 7
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """The primary key without the partition columns: the key inside a bucket."""
+        """The primary key without the partition columns, which is the key inside a bucket."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
     @cached_property
     def key_type(self) -> RowType:
-        """Columns of the trimmed primary key."""
+        """The columns of the trimmed primary key."""
         return self.fields.project(self.trimmed_primary_keys)
 
     @cached_property
     def partition_type(self) -> RowType:
-        """Partition columns."""
+        """The partition columns."""
         return self.fields.project(self.partition_keys)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
-        """Columns that choose the bucket, in hash order."""
+        """The columns of the bucket key, in hash order."""
         return self.core_options.columns(BUCKET_KEY) or self.trimmed_primary_keys
 
     @cached_property
     def bucket_key_types(self) -> tuple[DataType, ...]:
-        """The types of the hashed columns; a key of another type lies in another bucket."""
+        """The types of the bucket key, which determine the hash."""
         types = self.fields.project(self.bucket_keys).types
         return tuple(data_type.as_nullable() for data_type in types)
 
@@ -142,7 +146,7 @@ class TableSchema:
 
     @cached_property
     def history(self) -> HistoryColumns | None:
-        """The columns by which the table keeps every version of a row; None: it does not."""
+        """The columns of row versions; None if the table keeps no history."""
         return history_columns(self.options)
 
     @cached_property
@@ -150,9 +154,14 @@ class TableSchema:
         """The rules by which rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
 
+    @property
+    def joins_files(self) -> bool:
+        """Whether the columns of a row may lie in several files."""
+        return self.core_options[DATA_EVOLUTION_ENABLED]
+
     @cached_property
     def refused_rows(self) -> tuple[RefusedRows, ...]:
-        """Rows that no merge can take, so that no writer may commit them."""
+        """The rows that no merge accepts, so that writers must not commit them."""
         if not self.kind.merges_by_key:
             return ()
         return refused_rows(self.fields, self.primary_keys, self.options)
@@ -167,12 +176,13 @@ def new_table_schema(
     time_millis: int,
     comment: str | None = None,
 ) -> TableSchema:
-    """Schema 0 of a new table; ``primary-key.nullable`` says whether key columns may be null.
+    """Return schema 0 of a new table; ``primary-key.nullable`` allows nullable key columns.
 
-    With ``history`` the key is that of the source, and the table's has the start of a version, too.
+    With ``history`` the arguments have the source's key, and the table's key also has the start of
+    a version.
 
     Raises:
-        UsageError: lists everything that is wrong with the keys and columns.
+        UsageError: the definition is wrong; the error lists all problems.
     """
     primary_keys, options = keys_of_versions(primary_keys, partition_keys, options)
     problems = schema_problems(columns, primary_keys, partition_keys, options)
@@ -203,7 +213,7 @@ def new_table_schema(
 
 
 def key_column_type(data_type: DataType, options: Mapping[str, str]) -> DataType:
-    """The type of a column of the primary key, as Paimon makes it (`Schema.java`)."""
+    """Return the type that Paimon gives a primary key column (`Schema.java`)."""
     may_be_null = CoreOptions(options)[PRIMARY_KEY_NULLABLE]
     return data_type.as_nullable() if may_be_null else data_type.not_null()
 
@@ -214,7 +224,7 @@ def schema_problems(
     partition_keys: tuple[str, ...],
     options: Mapping[str, str],
 ) -> list[str]:
-    """Everything wrong with a table's definition, in words; empty when it is right."""
+    """Return all problems of a table's definition; empty if it is correct."""
     names = set(columns.names)
     problems = [
         f"column {name!r} has a name that Paimon reserves"
@@ -242,7 +252,7 @@ def existing_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> list[str]:
-    """The reasons why an existing table can neither be written by us nor opened by Paimon."""
+    """Return the reasons why stream_app cannot write an existing table, nor Paimon open it."""
     return [
         *paimon_problems(columns, primary_keys, partition_keys, options),
         *merge_problems(columns, primary_keys, options),
@@ -250,9 +260,33 @@ def existing_problems(
         *avro_problems(columns, options),
         *vector_problems(columns, options),
         *variant_problems(columns, options),
+        *_blob_problems(columns),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
         *history_problems(columns.names, primary_keys, partition_keys, options),
+    ]
+
+
+def unread_blobs(schema: TableSchema, column: DataField) -> str:
+    """The place of a column's BLOBs that stream_app does not read; empty if it reads them.
+
+    With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
+    that does not know the references would delete the files.
+    """
+    if not any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars()):
+        return ""
+    if column.data_type.root is not TypeRoot.BLOB:
+        return "another type"
+    return "a table with a primary key" if schema.primary_keys else ""
+
+
+def _blob_problems(columns: RowType) -> list[str]:
+    """The columns with BLOBs, which tables of Paimon's engines alone have."""
+    return [
+        f"column {column.name!r} is {column.data_type}: stream_app only reads BLOBs, so make them "
+        "BYTES"
+        for column in columns
+        if any(scalar.root is TypeRoot.BLOB for scalar in column.data_type.scalars())
     ]
 
 
@@ -302,7 +336,7 @@ def _key_problems(
 def _append_problems(
     columns: RowType, partition_keys: tuple[str, ...], options: Mapping[str, str]
 ) -> list[str]:
-    """Problems of a table without a primary key."""
+    """Report problems of a table without a primary key."""
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)

@@ -1,7 +1,7 @@
-"""Lists options that only the table sets, and finds contradicting configurations of jobs.
+"""Lists options that only the table may set, and detects contradicting job configurations.
 
-Every reader and writer of a table places and merges rows alike, so these options come from the
-table's schema. A job whose configuration has another value of one does not start.
+All readers and writers of a table must place and merge rows alike, so these options come from the
+table's schema. A job whose configuration has another value for one of them does not start.
 
 Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`; `CoreOptions.java` (the options
 marked immutable).
@@ -69,11 +69,11 @@ _DEFAULTS_OF_FIELDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionDifference:
-    """An option of the table alone, of which the configuration has another value.
+    """An option that only the table may set, with another value in the configuration.
 
     Attributes:
-        in_table: as the schema has it; None: the default holds.
-        configured: as the configuration has it.
+        in_table: the value in the schema; None: the default applies.
+        configured: the value in the configuration.
     """
 
     key: str
@@ -95,7 +95,7 @@ def is_tables_own(key: str) -> bool:
 def option_differences(
     schema: TableSchema, configured: Mapping[str, str]
 ) -> list[OptionDifference]:
-    """The contradictions of a configuration to the table; unnamed options are the table's.
+    """Return the contradictions between a configuration and the table.
 
     Raises:
         UsageError: a text is not a value of its option.
@@ -112,7 +112,7 @@ def option_differences(
 
 
 def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
-    """Whether a configured value means the same as the table's effective value."""
+    """Whether a configured value has the meaning of the table's effective value."""
     of_table, configured = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
         return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)
@@ -122,13 +122,13 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
         return bool(option.read(of_table) == option.read(configured))
     if key.startswith(_FIELDS):
         return _column_rule(of_table, key) == _column_rule({**of_table, **configured}, key)
-    if CORE_KEYS.get(key) is BOOLEAN:  # all are false by default
+    if CORE_KEYS.get(key) is BOOLEAN:  # all default to false
         return is_on(of_table, key) == is_true(value)
     return of_table.get(key) == value
 
 
 def _column_rule(options: Mapping[str, str], key: str) -> object:
-    """The effective rule of a column's option, or its default."""
+    """Return the effective rule of a column's option, or its default."""
     column, _, what = key.removeprefix(_FIELDS).rpartition(".")
     if what == "nested-key":
         return nested_key(options, column)
@@ -143,9 +143,7 @@ def _column_rule(options: Mapping[str, str], key: str) -> object:
 
 
 def with_configured(of_table: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
-    """The options of a job: configured options override the table's, except options of the table
-    alone.
-    """
+    """Return a job's options: configured ones override those that others than the table may set."""
     return {
         **of_table,
         **{key: value for key, value in configured.items() if not is_tables_own(key)},

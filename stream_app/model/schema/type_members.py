@@ -1,7 +1,7 @@
-"""Gives the members of a nested type: fields of a ROW, elements of an ARRAY, values, keys of a MAP.
+"""Lists a nested type's members: fields of a ROW, elements of an ARRAY, values and keys of a MAP.
 
-So reading by ids, widening and changes work inside all nested types as they do inside a ROW. The
-members have the names that paths into columns use. No schema file has the ids of elements, keys and
+So reading by ids, widening and changes work inside all nested types as inside a ROW. The members
+have the names that paths into columns use. Schema files do not have the ids of elements, keys and
 values.
 
 Source: Paimon `schema/SchemaChange.java`, `table/SpecialFields.java`.
@@ -21,7 +21,7 @@ _BASE, _DEPTH_LIMIT = 536_870_911, 1024
 
 
 def members(data_type: DataType) -> tuple[DataField, ...]:
-    """The members one level inside a type, a MAP's value before its key; empty for scalar types."""
+    """Return the members of a type, a MAP's value before its key; empty for scalar types."""
     if data_type.element is None:
         return data_type.fields
     is_map = data_type.key is not None
@@ -30,28 +30,28 @@ def members(data_type: DataType) -> tuple[DataField, ...]:
 
 
 def changeable_members(data_type: DataType) -> tuple[DataField, ...]:
-    """The members but keys; none of a VECTOR."""
+    """Return the members except keys; none for a VECTOR."""
     if data_type.root is TypeRoot.VECTOR:
         return ()
     return members(data_type)[:1] if data_type.root is TypeRoot.MAP else members(data_type)
 
 
 def with_members(data_type: DataType, changed: Sequence[DataField]) -> DataType:
-    """The same type with other members but keys."""
+    """Return the type with changed members; keys stay."""
     if data_type.root is TypeRoot.ROW:
         return replace(data_type, fields=tuple(changed))
     return replace(data_type, element=changed[0].data_type)
 
 
 def inner_field_id(field_id: int, depth: int) -> int:
-    """The id of an element or a value, or of a key at a negative depth.
+    """Return the id of an element or a value, or, at a negative depth, of a key.
 
     Args:
-        field_id: the id of the column, or of the field of a ROW in which it stands.
-        depth: ARRAYs and MAPs around it.
+        field_id: the id of the column, or of the enclosing ROW's field.
+        depth: the number of enclosing ARRAYs and MAPs.
     """
     offset = field_id * _DEPTH_LIMIT if depth > 0 else -field_id * _DEPTH_LIMIT
-    return (_BASE + offset + depth + 2**31) % 2**32 - 2**31  # wraps, as in Java
+    return (_BASE + offset + depth + 2**31) % 2**32 - 2**31  # wraps around, as in Java
 
 
 def _member(field_id: int, name: str, data_type: DataType) -> DataField:

@@ -1,4 +1,4 @@
-"""Decides which changes of a column's type keep every value and the order of values.
+"""Decides which changes of a column's type keep all values and their order.
 
 After such a change the statistics of older files stay valid, and a job may continue to write the
 older type. `format.casting` reads values of other types.
@@ -29,10 +29,10 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
 
 def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) -> bool:
-    """Whether each value of the `stored` type is one of the `wanted` type.
+    """Whether each value of the `stored` type is a value of the `wanted` type.
 
     Args:
-        by_ids: match the fields of ROWs by their ids, and allow dropped fields. Otherwise match
+        by_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise match
             them by name, and require all of them.
     """
     if stored.fits_into(wanted, by_ids=by_ids):

@@ -1,7 +1,7 @@
-"""Marks values that a change omits because they stay as they are.
+"""Marks values that a change omits because they are unchanged.
 
-Rows with omitted values have additional columns behind those of the table. The decoder makes them,
-the shuffle carries them, and the write buffer puts the row's older values in their place.
+Rows with omitted values have additional columns after those of the table. The decoder makes them,
+the shuffle transports them, and the write buffer replaces them by the row's older values.
 """
 
 from __future__ import annotations

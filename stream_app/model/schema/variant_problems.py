@@ -1,4 +1,4 @@
-"""Names the VARIANT columns that data files cannot hold.
+"""Reports VARIANT columns that data files cannot store.
 
 Source: Paimon `format/orc/OrcTypeUtil.java`, `format/avro/AvroSchemaConverter.java`.
 """
@@ -13,7 +13,7 @@ from stream_app.model.schema.data_type import DataType, RowType, TypeRoot
 
 
 def variant_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """The VARIANT columns of a table that cannot be stored, in words."""
+    """Return texts about VARIANT columns that cannot be stored."""
     with_variants = [column for column in columns if _holds_variant(column.data_type)]
     if not with_variants:
         return

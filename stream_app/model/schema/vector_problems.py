@@ -1,4 +1,4 @@
-"""Names the VECTOR columns that data files cannot hold, and options that name no vectors.
+"""Reports VECTOR columns that data files cannot store, and options that name no vectors.
 
 Source: Paimon `format/orc/OrcTypeUtil.java`, `schema/SchemaValidation.java`.
 """
@@ -14,7 +14,7 @@ _VECTOR_FIELD = "vector-field"
 
 
 def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """The VECTOR columns of a table that cannot be stored, in words."""
+    """Return texts about VECTOR columns that cannot be stored."""
     formats = (options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL))
     is_orc = any("orc" in text for text in formats)
     for column in columns:

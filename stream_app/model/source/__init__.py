@@ -1,1 +1,1 @@
-"""The tables of a source: their origin, columns and types. Start with `source_table`."""
+"""Describes the tables of a source: their origin, columns and types. Start with `source_table`."""

@@ -1,6 +1,6 @@
-"""The options of ``type-mapping``, by which a source's types become types of columns.
+"""Defines the options of ``type-mapping``, which convert a source's types to column types.
 
-Used by the formats, which describe tables, and by the rules for changes of columns.
+The formats, which describe tables, and the rules for changes of columns use it.
 
 Source: Paimon `flink/action/cdc/TypeMapping.java`. ``no-change`` is of stream_app alone.
 """
@@ -16,7 +16,7 @@ from stream_app.model.near_names import known_names
 
 
 class MappingMode(enum.Enum):
-    """One of the options; the values are those of the configuration."""
+    """An option, whose value is its name in the configuration."""
 
     TINYINT1_NOT_BOOL = "tinyint1-not-bool"
     TO_NULLABLE = "to-nullable"
@@ -30,7 +30,7 @@ class MappingMode(enum.Enum):
 
 
 class InexactTimes(enum.Enum):
-    """The treatment of times of day that Paimon's TIME cannot hold exactly."""
+    """How to treat times of day that Paimon's TIME cannot store exactly."""
 
     NUMBER = "number"
     STRING = "string"
@@ -38,7 +38,7 @@ class InexactTimes(enum.Enum):
 
 
 class JsonColumns(enum.Enum):
-    """The type of columns for documents: a source's types ``json`` and ``jsonb``."""
+    """The column type for a source's types ``json`` and ``jsonb``."""
 
     STRING = "string"
     VARIANT = "variant"
@@ -86,10 +86,10 @@ def parse_mapping_options(
     documents: JsonColumns = JsonColumns.STRING,
     where: str = "type-mapping",
 ) -> MappingOptions:
-    """Read the names of options, in any case.
+    """Parse the names of options, ignoring case.
 
     Raises:
-        UsageError: names that no option has, with the nearest one.
+        UsageError: a name is unknown; the error suggests the nearest one.
     """
     known = {mode.value: mode for mode in MappingMode}
     given = [name.strip().lower() for name in names]

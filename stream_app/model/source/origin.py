@@ -1,4 +1,4 @@
-"""The origin of rows: a table of the source, by database, schema and table."""
+"""Defines the origin of rows: a source table, by database, schema and table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Origin:
     """A table of the source. PostgreSQL names a schema, MySQL none.
 
     Attributes:
-        database, schema: empty where the messages lack them.
-        cluster: the further Kafka cluster whose topics bring its rows; empty: the job's first one.
+        database, schema: empty if the messages lack them.
+        cluster: the further Kafka cluster whose topics have its rows; empty: the job's first one.
     """
 
     database: str
@@ -37,7 +37,7 @@ class Origin:
         return self.cluster, self.database, self.schema
 
     def document(self) -> dict[str, str]:
-        """The origin as JSON; the job's first cluster is not named."""
+        """Return the origin as JSON, which does not name the job's first cluster."""
         document = asdict(self)
         if not self.cluster:
             del document["cluster"]
@@ -45,17 +45,17 @@ class Origin:
 
 
 def origin_of(document: Mapping[str, Any]) -> Origin:
-    """The origin in a document of `Origin.document`."""
+    """Parse an origin from the result of `Origin.document`."""
     return Origin(
         document["database"], document["schema"], document["table"], document.get("cluster", "")
     )
 
 
 def ghost_of(name: str) -> str:
-    """The table that an online schema change copies into a table of this name, or empty.
+    """Return the table that an online schema change copies to a table of this name, or empty.
 
-    The tool fills the copy, and swaps both tables by a RENAME TABLE. Each row of the copy is in the
-    table, too, or gets into it by the swap.
+    The tool fills the copy, and swaps both tables by RENAME TABLE. Each row of the copy is also in
+    the table, or gets there by the swap.
     """
     match = _GHOST.fullmatch(name)
     return match[1] if match else ""

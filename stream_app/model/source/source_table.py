@@ -1,6 +1,6 @@
-"""The description of a source table from its messages: its columns and its key.
+"""Describes a source table, by its messages: its columns and its key.
 
-Made by the formats (`SourceFacts.describe`); a table is created or altered by it.
+Formats make the description (`SourceFacts.describe`), by which a table is created or altered.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from stream_app.model.schema.type_widening import keeps_values
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark on values or properties that a column loses on its way from the source.
+    """A remark on values or properties that a column loses on the way from the source.
 
     Attributes:
-        fix: in words, with ``{}`` for the key of `option`.
-        option: the option of the format, or of ``[sync]``; empty: none.
+        fix: the remedy, with ``{}`` for the key of `option`.
+        option: the option of the format, or of ``[sync]``; empty without one.
     """
 
     what: str
@@ -26,7 +26,7 @@ class Remark:
     option: str = ""
 
     def remedy(self, full_key: Callable[[str], str]) -> str:
-        """The fix, with the key as the configuration spells it."""
+        """Return the fix, with the key as in the configuration."""
         return self.fix.replace("{}", full_key(self.option))
 
 
@@ -35,12 +35,12 @@ class SourceColumn:
     """A column of the source.
 
     Attributes:
-        data_type: the type of the table's column; NOT NULL where the source says so.
-        is_typed: whether the source gives the type; else plain JSON gives STRING, which says
-            nothing of a column that the table has.
-        alternatives: types of which a table may have the column, each exact or as chosen.
-        has_default: whether the source gives it a DEFAULT that is not null.
-        remarks: what is to be said of it once.
+        data_type: the type of the table's column; NOT NULL if the source says so.
+        is_typed: whether the source has the type. Plain JSON has only STRING, which does not affect
+            an existing column.
+        alternatives: other types that the table's column may have, exact or as configured.
+        has_default: whether the source has a DEFAULT that is not null.
+        remarks: remarks that are reported once.
     """
 
     name: str
@@ -52,7 +52,7 @@ class SourceColumn:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
 
     def type_beside(self, column: DataType) -> DataType:
-        """The source's type beside that of the table's column."""
+        """Return the source's type for comparison with the table's column."""
         same = (alternative for alternative in self.alternatives if alternative.root is column.root)
         chosen = next(same, self.data_type)
         return chosen.as_nullable() if self.data_type.nullable else chosen.not_null()
@@ -63,24 +63,24 @@ class SourceTable:
     """A table of the source.
 
     Attributes:
-        primary_keys: columns of the key in its order; empty if the messages show none.
+        primary_keys: the key columns in order; empty if the messages show none.
     """
 
     columns: tuple[SourceColumn, ...]
     primary_keys: tuple[str, ...] = ()
 
     def column(self, name: str) -> SourceColumn | None:
-        """The column of this name."""
+        """Return the column of a name."""
         return next((column for column in self.columns if column.name == name), None)
 
     @property
     def is_typed(self) -> bool:
-        """Whether the source gives types, and so all of its columns."""
+        """Whether the source has types, and so describes all of its columns."""
         return any(column.is_typed for column in self.columns)
 
 
 def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
-    """The table with other names for some columns; merges columns that get the same name."""
+    """Return the table with renamed columns, and merge columns that get the same name."""
     by_name: dict[str, SourceColumn] = {}
     for column in table.columns:
         name = aliases.get(column.name, column.name)
@@ -92,8 +92,8 @@ def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
 def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable:
     """Merge two tables whose rows go to one table: two versions of a table, or two shards.
 
-    A column of both has the wider type, or the later one where neither holds all values of the
-    other. It is nullable if it is so in one, or missing in one.
+    A column of both gets the wider type, or the later one if neither holds all values of the other.
+    It is nullable if it is nullable or missing in one.
     """
     columns = []
     for column in earlier.columns:

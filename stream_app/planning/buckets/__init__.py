@@ -1,1 +1,1 @@
-"""Decides which buckets take keys, and whether their number fits. Start with `open_buckets`."""
+"""Decides which buckets get new keys, and whether their number fits. Start with `open_buckets`."""

@@ -1,7 +1,7 @@
-"""Decides whether a table's buckets have a fair size, and which option would give them one.
+"""Decides whether a table's buckets have a suitable size, and which option would give them one.
 
-Paimon recommends about 1 GB for a bucket. A bucket is written and compacted by one task at a time,
-so large ones are slow. Small ones mean many small files, and a merge for each.
+Paimon recommends about 1 GB for a bucket. One task at a time writes and compacts a bucket, so large
+buckets are slow. Small ones mean many small files, and a merge for each.
 
 Source: Paimon's documentation of buckets ("Data Distribution", "Basic Concepts").
 """
@@ -22,8 +22,8 @@ class BucketSize:
     """The live files of one bucket.
 
     Attributes:
-        partition: serialized.
-        rows: physical rows; deletes and older versions count.
+        partition: the serialized partition.
+        rows: the physical rows, including deletes and older versions.
     """
 
     partition: bytes
@@ -33,12 +33,12 @@ class BucketSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketAdvice:
-    """A problem of the buckets' sizes, and the remedy.
+    """A problem with the buckets' sizes, and the remedy.
 
     Attributes:
         is_large: whether buckets are too large; else they are too small.
-        mean: bytes of a bucket on average.
-        option, value: with which buckets would have a fair size.
+        mean: the average bytes of a bucket.
+        option, value: the option and its value that would give buckets a suitable size.
     """
 
     is_large: bool
@@ -50,7 +50,7 @@ class BucketAdvice:
 def bucket_advice(
     sizes: Sequence[BucketSize], *, buckets: int, width: int, target_rows: int
 ) -> BucketAdvice | None:
-    """The advice about the number of buckets; None: it fits.
+    """Return the advice about the number of buckets; None if it fits.
 
     1. Buckets are too large when one of them has more than 2 GB.
     2. They are too small when a partition has several, and a bucket has less than 128 MB on
@@ -84,7 +84,7 @@ def bucket_advice(
         rows = max(sum(size.rows for size in sizes), 1)
         option, now = "dynamic-bucket.target-row-num", target_rows
         value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _LEAST_TARGET)
-    # More buckets, or fewer keys in each, make buckets smaller; neither removes a skew.
+    # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = value > now if option == "bucket" else value < now
     grows = value < now if option != "dynamic-bucket.target-row-num" else value > now
     if not (shrinks if is_large else grows):

@@ -1,15 +1,15 @@
-"""Decides which buckets of a partition are open: they take the keys that the partition lacks.
+"""Decides which buckets of a partition are open, that is get the keys that the partition lacks.
 
-A table with ``bucket = -1`` and a key has an index: the 32-bit hashes of all keys in each bucket. A
-key whose hash is in the index goes to the bucket of that hash. Any other key goes to an open
-bucket, by its hash alone. So all tasks with the same index and open buckets agree without
+A table with ``bucket = -1`` and a key has an index with the 32-bit hashes of each bucket's keys. A
+key whose hash is in the index goes to the bucket of that hash. The hash alone determines the open
+bucket of any other key. So all tasks with the same index and open buckets agree without
 communication.
 
 Each epoch is planned with the counts of a snapshot, so a bucket may exceed the target by the keys
 of one or two epochs.
 
 Source: Paimon `index/PartitionIndex.java#assign`, `index/HashBucketAssigner.java`. There each of
-several assigners fills its own buckets, one after the other.
+several assigners fills its own buckets, one after another.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class DynamicBucketRules:
     """The rules for buckets in a table's options.
 
     Attributes:
-        target_rows: a bucket with this many hashes is full (``dynamic-bucket.target-row-num``).
-        width: how many buckets of a partition are open (``dynamic-bucket.initial-buckets``).
-        max_buckets: the largest number of buckets of a partition (``dynamic-bucket.max-buckets``).
+        target_rows: the number of hashes of a full bucket (``dynamic-bucket.target-row-num``).
+        width: the number of open buckets of a partition (``dynamic-bucket.initial-buckets``).
+        max_buckets: the maximum number of a partition's buckets (``dynamic-bucket.max-buckets``).
     """
 
     target_rows: int
@@ -45,7 +45,7 @@ class DynamicBucketRules:
 
     @classmethod
     def of_options(cls, options: CoreOptions) -> DynamicBucketRules:
-        """The rules of a table."""
+        """Return the rules of a table."""
         widths = (
             options[DYNAMIC_BUCKET_INITIAL_BUCKETS],
             options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM],
@@ -58,7 +58,7 @@ class DynamicBucketRules:
 
 
 def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[int, ...]:
-    """The open buckets of a partition, ascending; at least one.
+    """Return the open buckets of a partition, ascending; at least one.
 
     1. The lowest buckets that are not full, as many as the rules say.
     2. If these are too few: new buckets, with the lowest numbers that are free.

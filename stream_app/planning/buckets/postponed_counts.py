@@ -1,4 +1,4 @@
-"""Decides how many buckets a partition of a table with ``bucket = -2`` gets with its first rows.
+"""Decides how many buckets a partition with ``bucket = -2`` gets with its first rows.
 
 Source: Paimon `table/PostponeUtils.java#determineBucketNum`, `#decideFixedBucketNum`.
 """
@@ -21,10 +21,10 @@ class FirstBucketRules:
     """The rules for a partition without buckets.
 
     Attributes:
-        default: the number for each; None: by a target.
-        target_rows: of a bucket; None: by bytes.
-        target_bytes: of a bucket.
-        most: the most buckets that a batch derives from its rows.
+        default: the number of buckets; None: a target decides.
+        target_rows: the target rows of a bucket; None: `target_bytes` decides.
+        target_bytes: the target bytes of a bucket.
+        most: the maximum number of buckets that a batch derives from its rows.
     """
 
     default: int | None
@@ -34,7 +34,7 @@ class FirstBucketRules:
 
     @classmethod
     def of_options(cls, options: CoreOptions) -> FirstBucketRules:
-        """The rules of a table."""
+        """Return the rules of a table."""
         return cls(
             default=options[POSTPONE_DEFAULT_BUCKET_NUM],
             target_rows=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
@@ -44,7 +44,7 @@ class FirstBucketRules:
 
 
 def first_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
-    """The number of buckets of a partition, by its rows and bytes in ``bucket-postpone``."""
+    """Return the number of buckets of a partition by its rows and bytes in ``bucket-postpone``."""
     if rules.default is not None:
         return rules.default
     if rules.target_rows is not None:
@@ -53,9 +53,9 @@ def first_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
 
 
 def batch_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
-    """The number of buckets of a partition, by the rows and bytes that replace all of its rows.
+    """Return the number of buckets of a partition by the rows and bytes that replace its rows.
 
-    A number that follows from them is rounded up to a power of two.
+    A derived number is rounded up to a power of two.
     """
     count = first_bucket_count(rows, size, rules)
     if rules.default is not None:

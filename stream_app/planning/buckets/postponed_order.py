@@ -1,4 +1,4 @@
-"""The order in which the rows of ``bucket-postpone`` are replayed.
+"""Orders the files of ``bucket-postpone`` for the replay of their rows.
 
 Source: Paimon `table/PostponeUtils.java#groupPostponeFiles`.
 """
@@ -14,10 +14,9 @@ WRITER = "stream_app"
 
 
 def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Files of ``bucket-postpone`` in the order in which their rows are replayed.
+    """Return files of ``bucket-postpone`` in the order of replay.
 
-    stream_app's files are ordered by their sequence numbers, and other engines' by their creation
-    time.
+    Sequence numbers order stream_app's files, and creation times other engines' files.
     """
     ours: list[DataFileMeta] = []
     others: list[DataFileMeta] = []

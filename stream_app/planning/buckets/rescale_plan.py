@@ -1,6 +1,6 @@
-"""Decides which partitions get another number of buckets, and which files are split together.
+"""Decides which partitions are rescaled, and which files are split together.
 
-`table.rescale.rescale` carries the plan out.
+`table.rescale.rescale` executes the plan.
 
 Source: Paimon `flink/action/RescaleAction.java`, which reads and writes a partition whole.
 """
@@ -18,11 +18,11 @@ from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRescale:
-    """A partition, with the number of buckets that it has and the one that it gets.
+    """A partition with its current and its new number of buckets.
 
     Attributes:
-        partition: serialized.
-        files, bytes: of the partition.
+        partition: the serialized partition.
+        files, bytes: the number and bytes of the partition's files.
     """
 
     partition: bytes
@@ -33,12 +33,12 @@ class PlannedRescale:
 
 
 def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[PlannedRescale]:
-    """The partitions whose number of buckets changes, in the order of their first files.
+    """Return the partitions whose number of buckets changes, in the order of their first files.
 
     Args:
-        live: files of the partitions that may change. Those of ``bucket-postpone`` do not count;
-            all others have buckets by hash.
-        wanted: the number for all of them; None: each gets the one that fits its size.
+        live: the files of the partitions that may change, of which those in ``bucket-postpone`` do
+            not count.
+        wanted: the number of buckets for all of them; None: the number that fits each one's size.
     """
     partitions: dict[bytes, list[ManifestEntry]] = {}
     for entry in live:
@@ -64,9 +64,7 @@ def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[
 
 
 def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
-    """The number of buckets that fits one partition: the present one unless `bucket_advice` knows
-    a better one.
-    """
+    """Return the fitting number of buckets: the current one without other `bucket_advice`."""
     buckets: dict[int, list[ManifestEntry]] = {}
     for entry in entries:
         buckets.setdefault(entry.bucket, []).append(entry)
@@ -85,17 +83,17 @@ def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
 def split_groups(
     entries: Iterable[ManifestEntry], buckets: int, *, has_keys: bool = True
 ) -> list[tuple[ManifestEntry, ...]]:
-    """The files of one partition that are split together, because their rows meet in one run.
+    """Group the files of a partition that are split together, because they share a sorted run.
 
-    1. A file of level 0 is split alone: it stays a run of its own in each bucket.
+    1. A file of level 0 is split alone, and stays a separate run in each bucket.
     2. A level above 0 is one run in each bucket. The rows of old bucket *b* go to the new buckets
        *n* with b ≡ n modulo the greatest common divisor of both numbers. So the level's files of
        the old buckets with the same remainder are merged.
-    3. Without a key rows have an order in their bucket. So all files are split together, in an
-       order that each bucket's files agree with.
+    3. Without a key, rows have an order in their bucket. So all files are split together, in an
+       order that keeps each bucket's order.
 
     Args:
-        buckets: the new number.
+        buckets: the new number of buckets.
         has_keys: whether the table has a primary key.
     """
     if not has_keys:

@@ -1,6 +1,6 @@
-"""Decides whether rows that were routed by an older index of hashes fit the newest one.
+"""Decides whether rows routed by an older index of hashes have the buckets of the newest one.
 
-Called by `table.job.bucket_state` before rows are written.
+`table.job.bucket_state` calls it before rows are written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class IndexReplacement:
     """The replacement of a bucket's file by an epoch of this job.
 
     Attributes:
-        before: the replaced file; None: the bucket is new.
-        open_buckets: the open buckets of its partition, by which the epoch was routed.
+        before: the replaced file; None for a new bucket.
+        open_buckets: the partition's open buckets, by which the epoch was routed.
     """
 
     before: str | None
@@ -32,12 +32,12 @@ def is_routed_alike(
     open_in: Callable[[bytes], tuple[int, ...]],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
-    """Whether the newest index gives every hash the bucket that its rows were given.
+    """Whether the newest index assigns each hash the bucket that its rows already have.
 
     Args:
         routed_on: the index by which rows got their buckets.
-        open_in: the open buckets of a partition, by which the other rows got their buckets.
-        replacements: by the name of the new file; those of other writers are missing.
+        open_in: returns a partition's open buckets, by which the other rows got their buckets.
+        replacements: name of the new file → the replacement; other writers' are missing.
     """
     if not routed_on.keys() <= newest.keys():
         return False
@@ -54,7 +54,7 @@ def _grew_alike(
     open_buckets: tuple[int, ...],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
-    """Whether epochs with these open buckets made one file of a bucket out of another one."""
+    """Whether only epochs with these open buckets replaced a bucket's file until the new one."""
     file: str | None = new
     while file != old:
         replacement = None if file is None else replacements.get(file)

@@ -1,6 +1,6 @@
 """Describes which versions need a damaged file, and how to repair the table.
 
-`table.check.dependent_versions` finds the versions, `table.check.table_check` asks for the words.
+`table.check.dependent_versions` determines the versions. `table.check.table_check` uses the texts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class VersionName:
     """One version, or its changes.
 
     Attributes:
-        number: the number of its snapshot; None of a tag that cannot be read.
-        tag: its name; empty unless it is a tag.
-        branch: in which it lies; empty: the main one.
-        is_changes: whether its changes are meant, not its rows.
+        number: the number of its snapshot; None for an unreadable tag.
+        tag: the tag's name; empty unless it is a tag.
+        branch: the branch's name; empty for the main branch.
+        is_changes: whether it stands for the version's changes, rather than its rows.
     """
 
     kind: VersionKind
@@ -37,7 +37,7 @@ class VersionName:
 
 
 def needs_text(needs: Collection[VersionName]) -> str:
-    """The versions in words: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
+    """Describe versions: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
     parts = []
     for is_changes, branch in sorted({(need.is_changes, need.branch) for need in needs}):
         names = [need for need in needs if (need.is_changes, need.branch) == (is_changes, branch)]
@@ -52,13 +52,13 @@ def next_step(
     needs: Collection[VersionName],
     damaged: Collection[VersionName],
 ) -> str:
-    """The next step for a damaged file that versions need.
+    """Return the next step for a damaged file that versions need.
 
     Args:
         location: the location of the table.
-        versions: all that the table has.
+        versions: all versions of the table.
         needs: the versions that need the file.
-        damaged: the versions that need any file found damaged so far; none of them is a target.
+        damaged: the versions that need any known damaged file, none of which can be a target.
     """
     main = [
         version
@@ -74,7 +74,7 @@ def next_step(
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
         )
-    # A tag of a damaged snapshot is not a target: going back to it keeps the snapshot's own file.
+    # A tag of a damaged snapshot is no target, because a rollback to it keeps the snapshot's file.
     lost = {
         None,
         *(version.number for version in damaged if not version.branch and not version.is_changes),
@@ -96,7 +96,7 @@ def next_step(
 
 
 def _names_text(names: Collection[VersionName]) -> str:
-    """The names of versions, with consecutive numbers as a range."""
+    """Return the names of versions, with consecutive numbers as a range."""
     texts = []
     for kind, what in _NAMED_KINDS.items():
         numbers = sorted(name.number or 0 for name in names if name.kind is kind)

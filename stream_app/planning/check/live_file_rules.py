@@ -21,7 +21,7 @@ _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-a
 
 @dataclass(slots=True)
 class LiveFiles:
-    """Files by bucket.
+    """The live files of a version, by bucket.
 
     Attributes:
         rows: the number of rows of all files.
@@ -36,9 +36,7 @@ class LiveFiles:
     )
 
     def apply(self, delta: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-        """Apply a snapshot's changes; returns impossible ones: added twice, or deleted but not
-        live.
-        """
+        """Apply a snapshot's changes, and return impossible ones, such as a DELETE of no file."""
         impossible = []
         delta = list(delta)
         for entry in delta:
@@ -59,13 +57,13 @@ class LiveFiles:
         return impossible
 
     def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
-        """The live files of a bucket."""
+        """Return the live files of a bucket."""
         return self._buckets[bucket].values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
-        """The bucket counts in the partition's files, ascending; at most one is right.
+        """Return the bucket counts in a partition's files, ascending; at most one is correct.
 
-        Files that belong to no bucket, or not yet, are ignored.
+        Files without a bucket are ignored.
         """
         totals = self._totals[partition]
         return sorted(total for total, files in totals.items() if files and total > 0)
@@ -78,11 +76,11 @@ class LiveFiles:
 def level_findings(
     files: Sequence[DataFileMeta], key_of: KeyOrder, where: str
 ) -> Iterator[Finding]:
-    """Problems of the levels of one bucket of a table with a primary key.
+    """Yield problems of the levels of one bucket of a table with a primary key.
 
-    A level above 0 is one sorted run: no two of its files may share a key. Readers take the first
-    version that they find in a run. A file's level may exceed 'num-levels', because writers accept
-    as many levels as exist.
+    A level above 0 is one sorted run, of which no two files may share a key. Readers use the first
+    version of a key in a run. A file's level may exceed 'num-levels', because writers accept as
+    many levels as exist.
     """
     levels: dict[int, list[DataFileMeta]] = {}
     for file in files:
@@ -104,7 +102,7 @@ def level_findings(
 
 
 def bucket_count_findings(totals: Sequence[int], where: str) -> Iterator[Finding]:
-    """The finding if the files of a partition were written for several numbers of buckets."""
+    """Yield a finding if a partition's files were written for several numbers of buckets."""
     if len(totals) > 1:
         yield Finding(
             kind=FindingKind.BUCKET,
@@ -117,7 +115,7 @@ def bucket_count_findings(totals: Sequence[int], where: str) -> Iterator[Finding
 
 
 def placement_findings(entries: Sequence[ManifestEntry], where: str) -> Iterator[Finding]:
-    """Problems of a bucket's number and of the names of its live files."""
+    """Yield problems with a bucket's number and with the names of its live files."""
     for entry in entries:
         bucket, total = entry.bucket, entry.total_buckets
         if total > 0 and not 0 <= bucket < total:

@@ -1,6 +1,6 @@
 """Checks the rules between versions of a table, for `stream-app check`.
 
-Sees only numbers and counts; `table.check.metadata_check` reads the files.
+It uses only numbers and counts; `table.check.metadata_check` reads the files.
 
 Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
 `operation/FileStoreCommitImpl.java`.
@@ -20,12 +20,12 @@ _ROLL_BACK = "roll the table back to an earlier snapshot or a tag: stream-app ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
-    """The numbers of rows by a version's manifests; None where a manifest could not be read.
+    """The numbers of rows in a version's manifests; None if a manifest is unreadable.
 
     Attributes:
-        total: the number of rows of all live files.
-        delta: the number of added rows, less that of deleted rows.
-        changelog: the number of rows of its changelog files.
+        total: the rows of all live files.
+        delta: the added rows minus the deleted rows.
+        changelog: the rows of its changelog files.
     """
 
     total: int | None
@@ -36,7 +36,7 @@ class RecordCounts:
 def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Iterator[Finding]:
     """Compare a snapshot's counts with those of its manifests; unknown counts are skipped.
 
-    A wrong count damages no rows, but readers and users rely on it for their plans.
+    A wrong count damages no rows, but readers and users plan by it.
     """
     for name, claimed, in_files in (
         ("totalRecordCount", snapshot.total_record_count, counted.total),
@@ -55,10 +55,10 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Ite
 
 
 def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator[Finding]:
-    """Problems of a compaction of a table without a key, which must keep the number of rows.
+    """Check that a compaction of a table without a key keeps the number of rows.
 
     Args:
-        gained: rows of the files that the snapshot added, less those of the ones it deleted.
+        gained: the rows of added files minus those of deleted files.
     """
     if snapshot.commit_kind is CommitKind.COMPACT and gained:
         did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
@@ -74,10 +74,10 @@ def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator
 def chain_findings(
     numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
 ) -> Iterator[Finding]:
-    """Problems of the numbers of existing snapshots, ascending, and of the hints.
+    """Yield problems with the numbers of existing snapshots, ascending, and with the hints.
 
     Args:
-        latest, earliest: what the hints say; None when they are absent or unreadable.
+        latest, earliest: the numbers in the hints; None if absent or unreadable.
     """
     for left, right, s, missing in number_gaps(numbers):
         kept = sum(number >= right for number in numbers)
@@ -92,7 +92,7 @@ def chain_findings(
 
 
 def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
-    """The gaps: two neighbours, ``s`` for a plural, and the missing numbers with their verb."""
+    """Yield gaps: two neighbours, ``s`` for a plural, and the missing numbers with their verb."""
     for left, right in pairwise(numbers):
         if right > left + 2:
             yield left, right, "s", f"{left + 1} to {right - 1} are"
@@ -103,15 +103,15 @@ def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
 def hint_findings(
     what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
 ) -> Iterator[Finding]:
-    """Problems of the hints of a folder of numbered files.
+    """Yield problems with the hints of a folder of numbered files.
 
     Args:
         what: the word for such a file in messages.
-        numbers: the numbers of those that are there, ascending.
-        hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
+        numbers: the numbers of the existing files, ascending.
+        hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
     """
     latest, earliest = hints
-    # Paimon ignores hints that are not above 0, and writes -1 when no changelog is left.
+    # Paimon ignores hints that are not above 0, and writes -1 after the last changelog.
     is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
     if is_believed and latest not in numbers:
         newest = numbers[-1] if numbers else "none"
@@ -133,7 +133,7 @@ def hint_findings(
 
 
 def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
-    """Findings of epochs that a commit user has committed twice, or out of order."""
+    """Yield findings about epochs that a commit user has committed twice, or out of order."""
     newest: dict[str, Snapshot] = {}
     for snapshot in snapshots:
         if (

@@ -1,11 +1,11 @@
 """Carries the checksum of a table's rows from snapshot to snapshot.
 
-A record counts from its origin. Origin 0 is the empty table: the sums are those of all rows. A
+A record counts from its origin. With origin 0, the empty table, its sums are those of all rows. A
 commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
 continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
 sums that it read, minus that version's record, plus the newest record.
 
-Called by `table.commit.recorded_sums`. It takes and returns plain values.
+`table.commit.recorded_sums` calls it. It takes and returns plain values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARTITIONS_MAX = 64
 
 
 def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecord:
-    """The record after changes of partitions."""
+    """Return the record after changes of partitions."""
     total = sum(changes.values(), record.total)
     partitions = record.partitions
     if partitions is not None:
@@ -34,7 +34,7 @@ def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecor
 
 
 def without_partitions(record: SumRecord, gone: Collection[bytes]) -> SumRecord | None:
-    """The record after all rows of partitions have gone; None: their sums are not known."""
+    """Return the record after the deletion of partitions; None if their sums are unknown."""
     if not record.is_whole or record.partitions is None:
         return None
     partitions = record.partitions
@@ -42,14 +42,14 @@ def without_partitions(record: SumRecord, gone: Collection[bytes]) -> SumRecord 
 
 
 def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
-    """The record of the newest snapshot, from the sums of all rows at an older one.
+    """Compute the newest snapshot's record from the sums of all rows at an older one.
 
     Args:
-        read: of all rows at the older snapshot.
+        read: the sums of all rows at the older snapshot.
         record: the older snapshot's own record.
 
     Returns:
-        None: the records do not count from the same snapshot.
+        The record; None if the records count from different snapshots.
     """
     if record.origin != newest.origin:
         return None

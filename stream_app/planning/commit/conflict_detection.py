@@ -1,7 +1,7 @@
-"""Decides whether changes still fit a table that other writers have changed in the meantime.
+"""Decides whether changes conflict with a table that other writers have changed meanwhile.
 
-Called by `table.commit.commit_conflicts`. If changes do not fit, it finds the snapshot that caused
-the conflict.
+`table.commit.commit_conflicts` calls it. If changes conflict, it names the snapshot that caused the
+conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.
@@ -22,7 +22,7 @@ from stream_app.model.snapshot import CommitKind
 
 
 class ConflictKind(enum.Enum):
-    """The rule that a change breaks."""
+    """The rule that a change violates."""
 
     BUCKET_COUNT = "a partition keeps its number of buckets"
     FILE_GONE = "a file that is replaced must be there"
@@ -33,12 +33,12 @@ class ConflictKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """One reason why a commit does not fit.
+    """One conflict of a commit.
 
     Attributes:
-        what: in words.
-        change: the entry that does not fit.
-        against: the live entry that stands against it; None when one is missing.
+        what: a description.
+        change: the conflicting entry of the commit.
+        against: the live entry with which it conflicts; None if an expected entry is missing.
     """
 
     kind: ConflictKind
@@ -53,13 +53,13 @@ def conflicts(
     key_of: KeyOrder,
     look_ups: Iterable[tuple[BucketId, LookUp]] = (),
 ) -> list[Conflict]:
-    """All conflicts of committing `changes` on top of `live`.
+    """Return all conflicts of committing `changes` on top of `live`.
 
     Args:
-        live: live files of at least the partitions that the changes touch.
-        changes: entries about to be committed.
+        live: the live files of at least the changed partitions.
+        changes: the entries to commit.
         key_of: makes serialized keys comparable.
-        look_ups: where compactions have looked older rows up, by bucket.
+        look_ups: the files in which compactions looked up older rows, by bucket.
     """
     there = {entry.identity: entry for entry in live}
     clashes = _bucket_counts(there.values(), changes)
@@ -89,7 +89,7 @@ def _bucket_counts(
 def _apply(
     live: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Apply the changes that fit to the entries in `live`."""
+    """Apply the changes without conflict to the entries in `live`."""
     clashes = []
     deleted = set()
     for change in changes:
@@ -122,7 +122,7 @@ def _looked_up(
     bucket: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
-    """Conflicts of lookups: an added or missing file above would change the new rows."""
+    """Return conflicts of look-ups: an added or missing file above would change the new rows."""
     lifted = [
         change
         for change in changes
@@ -203,10 +203,10 @@ class SnapshotDelta:
 
 
 def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
-    """Describes a conflict's cause, the commit user behind it, and the remedy.
+    """Describe a conflict's cause, its commit user, and the remedy.
 
     Args:
-        history: the latest commits, newest first; as much is taken of it as is needed.
+        history: the latest commits, newest first, of which it consumes only the needed ones.
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:

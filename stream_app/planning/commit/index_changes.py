@@ -1,8 +1,8 @@
-"""Decides how a snapshot's index files change when data files, or rows of them, are deleted.
+"""Decides how a snapshot's index files change if data files or their rows are deleted.
 
-A change is a list of entries like that of data files: DELETE of an index file, ADD of another. But
-an index manifest is complete. So each commit with a change rewrites all of it (`combined_index`),
-on top of other commits (`index_conflict`).
+A change is a list of entries as for data files: DELETE of an index file, ADD of another. But an
+index manifest is complete. So each commit with a change rewrites the whole index manifest
+(`combined_index`), on top of other commits (`index_conflict`).
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `manifest/IndexManifestFileHandler.java`,
@@ -24,7 +24,7 @@ class IndexFileRewrite:
     """An index file to remove.
 
     Attributes:
-        kept: data files whose deletion vectors move from it into a new index file.
+        kept: the data files whose deletion vectors move to a new index file.
     """
 
     entry: IndexManifestEntry
@@ -38,15 +38,15 @@ def chosen_rewrites(
     changed: Collection[str],
     in_one_file: bool,
 ) -> list[IndexFileRewrite]:
-    """Chooses the index files of one bucket to rewrite.
+    """Choose the index files of one bucket to rewrite.
+
+    An index file without changes is kept, and an empty one is removed.
 
     Args:
-        live: index files of the bucket.
-        gone: data files that were deleted.
-        changed: data files that get another deletion vector, or their first.
-        in_one_file: the bucket's vectors belong into one file, so any change concerns all.
-
-        An index file without changes is kept, and an empty one is removed.
+        live: the index files of the bucket.
+        gone: the deleted data files.
+        changed: the data files that get a new deletion vector.
+        in_one_file: whether the bucket's vectors must be in one file, so any change affects all.
     """
     leaving = {*gone, *changed}
     files = [entry for entry in live if entry.holds_deletion_vectors]
@@ -82,18 +82,18 @@ def index_conflict(
     live_files: Collection[str],
     in_one_file: bool,
 ) -> str | None:
-    """Describes the conflict of committing `changes` on top of `live`; None without one.
-
-    Args:
-        live: index files of the whole table, before the commit.
-        deleted_files: data files that the commit deletes.
-        live_files: data files after the commit, of at least the partitions in which it changes
-            vectors.
-        in_one_file: the vectors of a bucket belong into one file.
+    """Describe the conflict of committing `changes` on top of `live`; None without one.
 
     There are four rules. A removed index file must exist. A bucket has one file of hashes. No row
-    of a deleted file was deleted meanwhile, for the replacing file would have the row again. An
-    added vector belongs to a live file, and is its only one.
+    of a deleted file was deleted meanwhile, because the replacing file would restore it. An added
+    vector belongs to a live file, and is its only one.
+
+    Args:
+        live: the index files of the whole table before the commit.
+        deleted_files: the data files that the commit deletes.
+        live_files: the data files after the commit, of at least the partitions with changed
+            vectors.
+        in_one_file: whether the vectors of a bucket must be in one file.
     """
     names = {entry.index_file.file_name for entry in live}
     for change in changes:
@@ -131,6 +131,6 @@ def _vector_conflict(
 
 
 def _crowded(entries: Iterable[IndexManifestEntry]) -> list[int]:
-    """The buckets with more than one of these files."""
+    """Return the buckets with more than one of these files."""
     buckets = Counter((entry.partition, entry.bucket) for entry in entries)
     return [bucket for (_, bucket), files in buckets.items() if files > 1]

@@ -1,11 +1,11 @@
-"""Finds the newest epoch of each job in a few snapshots, and decides how long it is kept.
+"""Determines the newest epoch of each job from a few snapshots, and how long it is kept.
 
 A restarted job must know what it has committed, even if its own snapshots have expired. So each
-snapshot that we make carries a property with the newest epoch of every job. Snapshots of other
-engines have none, and those of our older versions record only their own job.
+snapshot of stream_app has a property with the newest epoch of each job. Snapshots of other engines
+have none, and those of older versions record only their own job.
 
-Called by `table.commit.recorded_epochs`. It takes and returns plain values. Snapshots come one by
-one, from the newest down, and no more of them than needed.
+`table.commit.recorded_epochs` calls it. It takes and returns plain values. It consumes snapshots
+lazily from the newest down.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ JOBS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordingSnapshot:
-    """A snapshot, and the newest epochs that it records by commit user; None: it records none."""
+    """A snapshot, and the newest epochs that it records by commit user; None if it records none."""
 
     snapshot: Snapshot
     recorded: Mapping[str, JobEpoch] | None
 
 
 def epochs_of(newest_first: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
-    """The newest epoch of each job, by commit user."""
+    """Return the newest epoch of each job, by commit user."""
     walked: dict[str, JobEpoch] = {}
     for one in newest_first:
         snapshot = one.snapshot
@@ -46,10 +46,9 @@ def epochs_of(newest_first: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
 
 
 def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -> JobEpoch | None:
-    """The newest epoch of one job; None when no snapshot records one.
+    """Return the newest epoch of one job; None if no snapshot records one.
 
-    A COMPACT snapshot has its job's newest epoch as its identifier, even if no other record
-    remains.
+    A COMPACT snapshot's identifier is its job's newest epoch, even if no other record remains.
     """
     number_alone: JobEpoch | None = None
     for one in newest_first:
@@ -67,7 +66,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -
 
 
 def carried_epochs(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
-    """The epochs that the next snapshot copies, newest first.
+    """Return the epochs that the next snapshot copies, newest first.
 
     These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
     """
@@ -77,11 +76,11 @@ def carried_epochs(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str,
 
 
 def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) -> int | None:
-    """The number of the oldest snapshot with the only record of a job's epoch.
+    """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
 
-    None: no such record must be kept. When other engines alone commit, such a snapshot and its
-    successors stay for 30 days at most, because the jobs may never return. These must have passed
-    by our clock and by the newest snapshot's, for either may be ahead.
+    If only other engines commit, such a snapshot and its successors stay for at most 30 days,
+    because the jobs may never return. Our clock and the newest snapshot's time must both show that
+    they have passed, because either may be ahead.
     """
     needed, seen = None, set[str]()
     for place, one in enumerate(newest_first):

@@ -1,4 +1,4 @@
-"""Computes the live files: those that were added and not deleted again.
+"""Computes the live files, which were added and not deleted.
 
 Source: Paimon `manifest/FileEntry.java#mergeEntries`.
 """
@@ -11,9 +11,9 @@ from stream_app.model.files.manifest_entry import FileIdentity, FileKind, Manife
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The ADD entries without a DELETE entry, in any order of the entries.
+    """Return the ADD entries without a DELETE entry, in any order.
 
-    For every Paimon reader, a file that was ever deleted at a level stays deleted there.
+    For all Paimon readers, a file that was ever deleted at a level stays deleted there.
     """
     added: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()
@@ -26,7 +26,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The fewest entries with the same meaning: pairs of ADD and DELETE vanish.
+    """Return the fewest entries with the same meaning, without pairs of ADD and DELETE.
 
     A DELETE without its ADD is kept, because the ADD is in a manifest outside of this merge.
     """

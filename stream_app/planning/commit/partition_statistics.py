@@ -1,4 +1,4 @@
-"""Computes a commit's changes to the statistics of partitions that catalogs keep.
+"""Computes a commit's changes to the partition statistics that catalogs keep.
 
 Source: Paimon `partition/PartitionStatistics.java`, `manifest/PartitionEntry.java`.
 """
@@ -13,12 +13,12 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """The gains of one partition; negative when it loses.
+    """The changes of one partition's statistics; negative for losses.
 
     Attributes:
-        spec: its values as texts, by the names of their columns.
-        newest_file_ms: when its newest file was made, since 1970 in UTC.
-        total_buckets: the number of buckets of its newest file.
+        spec: column → the partition's value as text.
+        newest_file_ms: the creation time of its newest file, in ms since 1970 in UTC.
+        total_buckets: the number of buckets in its newest file's entry.
     """
 
     spec: Mapping[str, str]
@@ -35,12 +35,12 @@ def partition_statistics(
     spec_of: Callable[[bytes], Mapping[str, str]],
     utc_ms: Callable[[int], int],
 ) -> list[PartitionStatistics]:
-    """The gains of each partition, in the order in which the entries name them.
+    """Return the changes of each partition, in the order of the entries.
 
     Args:
         entries: the entries of data files.
-        spec_of: the values of a serialized partition.
-        utc_ms: the moment of a local wall clock, which stamps the files.
+        spec_of: returns the values of a serialized partition.
+        utc_ms: converts files' local wall-clock times to UTC.
     """
     totals: dict[bytes, PartitionStatistics] = {}
     for entry in entries:

@@ -1,8 +1,8 @@
-"""Finds records that a job would read although another job has committed them to the table.
+"""Detects records that a job would read although another job has committed them to the table.
 
 This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
-the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of
-a job in a table, by `table.job.checkpoint_checks`. It takes and returns plain values.
+the table's snapshots record the ends of the earlier job's epochs. `table.job.checkpoint_checks`
+calls it before a job's first epoch in a table. It takes and returns plain values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stream_app.model.job_epoch import Offsets
 
 
 def read_again(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, int]]:
-    """The end offsets of records that the table has already, for partitions that begin below.
+    """Return the end offsets of records that the table already has and the job would read.
 
     Args:
         begin: the job's first offsets; a missing partition of its topics is read from 0.
@@ -32,7 +32,7 @@ def read_again(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, i
 
 
 def resume_offsets(begin: Offsets, again: Offsets) -> dict[str, dict[str, int]]:
-    """The offsets with which a job continues after these records."""
+    """Return the offsets from which a job continues after these records."""
     return {
         topic: dict(sorted({**partitions, **again.get(topic, {})}.items()))
         for topic, partitions in sorted(begin.items())

@@ -1,7 +1,6 @@
-"""Decides whether files of a writer's schema still fit a table whose schema has changed.
+"""Decides whether files of a writer's schema may be committed after the table's schema has changed.
 
-Called by `table.commit.commit_conflicts`, and by `table.job.table_job` before it takes a newer
-schema.
+`table.commit.commit_conflicts` calls it, and `table.job.table_job` before it takes a newer schema.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _MAY_CHANGE = frozenset({"bucket"})
 
 
 def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
-    """The reason why files of this writer's schema must not be committed; None if they may."""
+    """Return the reason why files of this writer's schema must not be committed, else None."""
     problem = adoption_conflict(ours, newest)
     if problem is not None:
         return problem
@@ -37,10 +36,10 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
 def adoption_conflict(
     ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
 ) -> str | None:
-    """The reason why a job of our schema cannot continue with the newest one; None when it can.
+    """Return the reason why a job of our schema cannot continue with the newest; None if it can.
 
     Args:
-        configured: options of the job's configuration.
+        configured: the options of the job's configuration.
     """
     for what, old, new in (
         ("primary", ours.primary_keys, newest.primary_keys),
@@ -71,11 +70,10 @@ def adoption_conflict(
 
 
 def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
-    """The time of a schema, and the first user that committed with it; Paimon does not record its
-    author.
+    """Return a schema's time and first commit user, because Paimon does not record its author.
 
     Args:
-        newest_first: the latest commits.
+        newest_first: the latest commits, newest first.
     """
     made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]

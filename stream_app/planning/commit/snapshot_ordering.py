@@ -1,9 +1,9 @@
 """Gives new files the number of their snapshot (``sequence.snapshot-ordering``).
 
 In such a table the row of the later snapshot is the newer one, so that several writers need no
-common sequence numbers. A commit notes its number in both sequence bounds of each file that it
-appends. Readers take that number for all rows of the file (`data_file_reader`). A compaction reads
-its input so. The files that it writes have the numbers in their rows.
+common sequence numbers. A commit sets both sequence bounds of each appended file to its number.
+Readers use that number for all rows of the file (`data_file_reader`), and so do compactions. The
+files of compactions have the numbers in their rows.
 
 Source: Paimon 2.0 `operation/FileStoreCommitImpl.java#stampSequenceWithSnapshotId`.
 """
@@ -22,9 +22,9 @@ from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 
 
 def prefix_of_own_numbers(options: CoreOptions) -> str | None:
-    """The beginning of the names of files whose rows keep their own numbers: changelog files.
+    """Return the name prefix of changelog files, whose rows keep their own numbers.
 
-    None: snapshots do not order rows, and all files are such.
+    None means that snapshots do not order rows, so the rows of all files keep their numbers.
     """
     return options[CHANGELOG_FILE_PREFIX] if options[SEQUENCE_SNAPSHOT_ORDERING] else None
 
@@ -32,7 +32,7 @@ def prefix_of_own_numbers(options: CoreOptions) -> str | None:
 def numbered_entries(
     entries: Iterable[ManifestEntry], snapshot_id: int
 ) -> tuple[ManifestEntry, ...]:
-    """The same entries; each file that is added has the number of the snapshot."""
+    """Return the entries, with the snapshot's number in each added file."""
     return tuple(
         replace(entry, file=_numbered(entry.file, snapshot_id))
         if entry.kind is FileKind.ADD
@@ -42,7 +42,7 @@ def numbered_entries(
 
 
 def numbered_changes(changes: Iterable[BucketChange], snapshot_id: int) -> tuple[BucketChange, ...]:
-    """The changes as the snapshot has them; see `numbered_entries`."""
+    """Return the changes with the snapshot's number; see `numbered_entries`."""
     return tuple(
         replace(change, added=tuple(_numbered(file, snapshot_id) for file in change.added))
         for change in changes

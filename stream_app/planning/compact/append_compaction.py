@@ -2,8 +2,8 @@
 
 Rows of a bucket have an order, so only adjacent files are joined (`in_sequence`,
 `pick_compact_before`, `pick_full`). Without buckets each partition has a `SubCoordinator`, which
-remembers files that were too few to be joined. Each round adds the new small files and takes the
-full bins. The module sees only sizes, and counts a partition's age in rounds.
+keeps files that are too few to be joined. Each round adds the new small files, and takes the full
+bins. The module uses only sizes, and counts a partition's age in rounds.
 
 Source: Paimon `append/AppendCompactCoordinator.java`, `append/BucketedAppendCompactManager.java`.
 """
@@ -31,9 +31,9 @@ class PackRules:
     """The rules for the number and size of a task's files.
 
     Attributes:
-        target_file_size: bytes; a bin of twice as many is full.
-        open_file_cost: bytes added to the size of each file (``source.split.open-file-cost``).
-        min_file_num: number of files that suffice at any size (``compaction.min.file-num``).
+        target_file_size: half of the bytes of a full bin.
+        open_file_cost: the bytes added to the size of each file (``source.split.open-file-cost``).
+        min_file_num: the number of files that fill a bin at any size (``compaction.min.file-num``).
     """
 
     target_file_size: int
@@ -62,7 +62,7 @@ class SubCoordinator:
 
     @property
     def is_to_be_forgotten(self) -> bool:
-        """Whether to forget the partition: no file is left, or its files have waited too long."""
+        """Whether to forget the partition, which has no file left or has waited too long."""
         return not self.files or self.age > REMOVE_AGE
 
 
@@ -78,13 +78,13 @@ def plan_round(
     rules: PackRules,
     index_files: Mapping[str, str] | None = None,
 ) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
-    """Plan one round: the tasks, and the files that wait for the next round.
+    """Plan one round, and return the tasks and the files that wait for the next round.
 
     Args:
-        new_files: small files that no round has seen, by partition. Without any the round does not
-            count: nothing grows older.
-        index_files: by data file, the index file that holds its deletion vector; None when the
-            table has no deletion vectors.
+        new_files: partition → small files that are new to the planner. Without any the round does
+            not count, and no partition ages.
+        index_files: data file → the index file with its deletion vector; None if the table has no
+            deletion vectors.
     """
     if not any(new_files.values()):
         return [], dict(subs)
@@ -102,7 +102,7 @@ def plan_round(
 def pick_bins(
     sub: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
 ) -> tuple[list[Files], SubCoordinator]:
-    """The full bins of one partition; or all of its files, after a long wait."""
+    """Return the full bins of one partition, or all of its files after a long wait."""
     if index_files is None:
         bins, rest = pack_bins(sub.files, rules)
     else:
@@ -116,10 +116,10 @@ def pick_bins(
 
 
 def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
-    """Pack files into bins, the smallest first; also return the rest, which fills none.
+    """Pack files into bins, the smallest first, and return full bins and the rest.
 
-    A bin is full when it holds twice the target size, with the cost of opening its files. The last
-    one is taken as well when it has many files.
+    A bin is full if it has twice the target size, including the cost of opening its files. The last
+    bin also counts as full if it has many files.
     """
     bins: list[Files] = []
     gathered: list[DataFileMeta] = []
@@ -139,7 +139,7 @@ def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Fil
 def pack_with_deletions(
     files: Iterable[DataFileMeta], rules: PackRules, index_files: Mapping[str, str]
 ) -> tuple[list[Files], Files]:
-    """Pack as `pack_bins` does, but take all files with deleted rows, however few.
+    """Pack as `pack_bins` does, but also take all files with deleted rows.
 
     Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
@@ -165,17 +165,17 @@ def pack_with_deletions(
 
 
 def in_sequence(files: Iterable[DataFileMeta]) -> Files:
-    """Files of a bucket in the order of their rows."""
+    """Return a bucket's files in the order of their rows."""
     return tuple(sorted(files, key=lambda file: (file.min_sequence_number, file.file_name)))
 
 
 def pick_compact_before(
     queue: Sequence[DataFileMeta], *, target_file_size: int, min_file_num: int
 ) -> tuple[Files, Files]:
-    """The files to rewrite, none when nothing is due; and the rest of the queue.
+    """Return the files to rewrite, empty if nothing is due, and the rest of the queue.
 
-    A window moves over the queue. It is picked when it has `min_file_num` files; when it holds
-    twice the target size before that, its first file is dropped for good.
+    A window moves over the queue. It is picked if it has `min_file_num` files. If it first reaches
+    twice the target size, its first file is dropped for good.
     """
     window: list[DataFileMeta] = []
     size = 0
@@ -192,12 +192,12 @@ def pick_compact_before(
 def pick_full(
     queue: Sequence[DataFileMeta], *, compaction_file_size: int, rewrite_all: bool
 ) -> Files:
-    """The files that a full compaction rewrites, none when it would gain nothing.
+    """Return the files that a full compaction rewrites; empty if it would gain nothing.
 
     Args:
-        compaction_file_size: files of this size are large. Those at the beginning stay; the rest is
-            rewritten if most of it are small files.
-        rewrite_all: rewrite every file, whatever the sizes.
+        compaction_file_size: the size of a large file. Large files at the beginning stay; the rest
+            is rewritten if most of its files are small.
+        rewrite_all: whether to rewrite all files of any size.
     """
     if rewrite_all:
         return tuple(queue)

@@ -1,9 +1,9 @@
 """Chooses the rules by which a bucket is compacted, from its size and the size of its flushes.
 
 `table.compact.auto_policy` calls it. `policy_simulation` simulates each candidate for a bucket's
-size in flushes, rounded to a power of two, so similar buckets share one simulation. The choice
-depends only on a bucket's history. Options that the table sets are never changed. Neither is the
-number of levels, because readers derive the highest level from it.
+size in flushes, rounded to a power of two, so similar buckets share a simulation. The choice
+depends only on a bucket's history. The policy never changes options that the table sets, or the
+number of levels, from which readers derive the highest level.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ one, wins."""
 
 @dataclass(frozen=True, slots=True)
 class FixedRules:
-    """Rules that the table's options set; the policy leaves them alone."""
+    """The rules that the table's options set, and that the policy does not change."""
 
     trigger: bool = False
     size_ratio: bool = False
@@ -46,10 +46,10 @@ class BucketShape:
     """The sizes of a bucket on which a choice depends.
 
     Attributes:
-        size: bytes of the bucket.
-        flush: bytes of a usual flush.
-        level: the highest with files.
-        num_levels: level 0 included.
+        size: the bytes of the bucket.
+        flush: the bytes of a usual flush.
+        level: the highest level with files.
+        num_levels: the number of levels, including level 0.
     """
 
     size: int
@@ -59,7 +59,7 @@ class BucketShape:
 
     @property
     def flushes(self) -> int:
-        """The bucket's size in flushes: a power of two, from 16 on."""
+        """The bucket's size in flushes, as a power of two from 16 on."""
         ratio = self.size / max(1, self.flush)
         near: int = 2 ** round(math.log2(max(1.0, ratio)))
         return max(FLUSHES_MIN, min(FLUSHES_MAX, near))
@@ -67,17 +67,17 @@ class BucketShape:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenShape:
-    """The rules, levels and size in flushes that buckets of one simulation share."""
+    """The rules, levels and size in flushes that define a simulation."""
 
     rules: UniversalCompaction
     num_levels: int
     flushes: int
 
     def rewrites(self, longer: int = 1) -> float:
-        """The bytes that compactions write for each byte of a flush.
+        """Return the bytes that compactions write for each byte of a flush.
 
         Args:
-            longer: how many times as long epochs are, and as large flushes.
+            longer: the factor by which epochs are longer, and flushes larger.
         """
         flushes = max(FLUSHES_MIN, self.flushes // longer)
         return simulated_cost(self.rules, self.num_levels, flushes).writes - 1
@@ -88,10 +88,10 @@ class PolicyChoice:
     """The rules of one bucket, with their reason.
 
     Attributes:
-        stop_trigger: sorted runs beyond which writes wait.
-        simulated: the bucket as the simulation saw it.
-        writes, writes_before: bytes written for each byte of a flush, with these rules and with the
-            table's.
+        stop_trigger: the number of sorted runs beyond which writes wait.
+        simulated: the bucket's shape in the simulation.
+        writes, writes_before: the bytes written for each byte of a flush, with these rules and with
+            the table's.
     """
 
     rules: UniversalCompaction
@@ -103,7 +103,7 @@ class PolicyChoice:
     fixed: FixedRules = FixedRules()
 
     def text(self) -> str:
-        """The choice and its reason, in one line."""
+        """Return the choice and its reason in one line."""
         shape, rules = self.shape, self.rules
         fixed = [
             name
@@ -130,7 +130,7 @@ class PolicyChoice:
 
 
 def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
-    """Whether to choose again: the size has doubled or halved, or flushes changed by half."""
+    """Whether to choose again, because the size doubled or halved, or flushes changed by half."""
     if choice is None:
         return True
     size = max(1, shape.size) / max(1, choice.shape.size)
@@ -145,12 +145,12 @@ def choose_rules(
     stop_trigger: int,
     present: PolicyChoice | None = None,
 ) -> PolicyChoice:
-    """The rules for a bucket.
+    """Choose the rules for a bucket.
 
     Args:
         table: the rules of the table's options.
-        stop_trigger: sorted runs that a reader may meet, from `LEAST_FRESHNESS` on.
-        present: stays, unless another choice writes a tenth less.
+        stop_trigger: the maximum number of sorted runs for readers, from `LEAST_FRESHNESS` on.
+        present: the present choice, which stays unless another one writes a tenth less.
     """
 
     def writes(rules: UniversalCompaction) -> float:
@@ -189,7 +189,7 @@ def _best(
 def candidates(
     table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flushes: int
 ) -> list[UniversalCompaction]:
-    """The rules among which a choice is made; for arguments see `choose_rules`."""
+    """Return the candidates for rules; for arguments see `choose_rules`."""
     most = max(2, stop_trigger - SPARE_RUNS)
     lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
     triggers = {trigger for trigger in lower if trigger < most} | {most}
@@ -216,7 +216,7 @@ def candidates(
 
 @cache
 def simulated_cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
-    """The mean of updates and of inserts: sizes do not show how many keys are new."""
+    """Return the mean cost of updates and inserts, because sizes do not show which keys are new."""
     both = [
         simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
         for updates in (True, False)

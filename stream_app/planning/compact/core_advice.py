@@ -1,4 +1,4 @@
-"""Judges whether compactions have enough cores, and finds an epoch length for which they have.
+"""Decides whether compactions have enough cores, and computes an epoch length for which they do.
 
 `table.compact.core_budget` calls it after epochs, with simulated bytes. The job follows the user's
 trigger or freshness in any case: longer epochs are advice.
@@ -16,14 +16,14 @@ LONGER = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreAdvice:
-    """The cores that compactions have, and those that they need.
+    """The cores that compactions have and need.
 
     Attributes:
-        cores: on which they may run.
-        needed: cores that they keep busy at the present pace.
-        interval_s: seconds from epoch to epoch.
-        longer: how many times as long epochs must be; 1: the cores suffice; None: none of `LONGER`
-            helps.
+        cores: the cores on which they may run.
+        needed: the cores that they keep busy at the present pace.
+        interval_s: the seconds from epoch to epoch.
+        longer: the factor by which epochs must be longer; 1: the cores suffice; None: none of
+            `LONGER` helps.
     """
 
     cores: int
@@ -38,12 +38,12 @@ class CoreAdvice:
 
     @property
     def need(self) -> str:
-        """The need beside the bound."""
+        """The need and the bound, as text."""
         return f"compactions need {self.needed:.1f} of {self.cores} cores"
 
     @property
     def fix(self) -> str:
-        """The remedy where the cores do not suffice."""
+        """The remedy if the cores do not suffice."""
         more = "give stream.compaction-cores more cores"
         if self.longer is None:
             return f"{more}, because epochs {LONGER[-1]} times as long would not suffice"
@@ -54,15 +54,15 @@ class CoreAdvice:
         )
 
     def text(self) -> str:
-        """The need, with the remedy where there is a problem."""
+        """The need, with the remedy if there is a problem."""
         return self.need if self.suffices else f"{self.need}: {self.fix}"
 
 
 def core_advice(needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
-    """The advice for a job.
+    """Return the advice for a job.
 
     Args:
-        needed: cores that compactions keep busy if epochs are so many times as long.
+        needed: returns the cores that compactions keep busy if epochs are longer by a factor.
     """
     return CoreAdvice(
         cores=cores,

@@ -1,7 +1,7 @@
-"""Simulates the bytes that compaction writes in a bucket, by sizes and levels alone.
+"""Simulates the bytes that compaction writes in a bucket, by only sizes and levels.
 
 `compaction_policy` compares rules by it. The rules are the job's own (`UniversalCompaction`). All
-sizes are in flushes, so buckets of one shape share an answer, whatever their bytes are.
+sizes are in flushes, so buckets of one shape share a result, whatever their bytes are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class SimulatedCost:
     """The cost of the flushes in a simulation.
 
     Attributes:
-        writes: bytes that flushes and compactions wrote, for each byte of the flushes.
-        runs: sorted runs after a flush, on average.
-        compactions: for each flush.
+        writes: the bytes that flushes and compactions wrote for each byte of the flushes.
+        runs: the average number of sorted runs after a flush.
+        compactions: the compactions for each flush.
     """
 
     writes: float
@@ -33,11 +33,11 @@ class SimulatedCost:
 
 
 def merged_size(written: float, keys: float | None) -> int:
-    """The bytes that remain of changes after a merge to one row for each key.
+    """Return the bytes of changes after a merge to one row for each key.
 
     Args:
-        written: bytes of changes, of keys in no order.
-        keys: bytes of the rows of all keys there are; None: every change has a new key.
+        written: the bytes of changes, of randomly chosen keys.
+        keys: the bytes of the rows of all keys; None: each change has a new key.
     """
     if keys is None:
         return math.ceil(written)
@@ -47,13 +47,14 @@ def merged_size(written: float, keys: float | None) -> int:
 def simulate(
     rules: UniversalCompaction, num_levels: int, size: int, *, flushes: int, updates: bool
 ) -> SimulatedCost:
-    """Flush into a bucket that was just merged whole; each compaction ends before the next flush.
+    """Simulate flushes after a full compaction; each compaction ends before the next flush.
 
     Args:
-        num_levels: level 0 included.
-        size: the size of the bucket, in flushes.
-        flushes: fewer are simulated when they need more than `_PICKS_MAX` picks.
-        updates: flushes bring keys that the bucket has; else new ones.
+        num_levels: the number of levels, including level 0.
+        size: the size of the bucket in flushes.
+        flushes: the number of flushes; fewer are simulated if they need more than `_PICKS_MAX`
+            picks.
+        updates: whether flushes have existing keys; else new keys.
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
@@ -61,7 +62,7 @@ def simulate(
     for _ in range(_PICKS_MAX):
         if done >= flushes:
             break
-        # Below the trigger no rule applies: so many flushes come at once.
+        # Below the trigger no rule applies, so these flushes are simulated at once.
         new = max(1, trigger - len(runs))
         run_sum += new * len(runs) + new * (new + 1) // 2
         done += new

@@ -1,11 +1,11 @@
 """Decides which committed rows wait for a compaction before readers see them.
 
-Readers of some tables skip level 0, and some changelogs are written by compactions. There an
-epoch's compaction is part of the epoch: until it is committed, the epoch's rows wait. The level of
-a file shows whether its rows wait, so the metadata alone answers.
+Readers of some tables skip level 0, and compactions write some changelogs. In such a table the
+epoch's rows wait until its compaction is committed. A file's level shows whether its rows wait, so
+metadata suffices.
 
-A starting or idle job finds the buckets to compact by this rule. Status, pages, metrics and `check`
-use it to count waiting rows.
+A starting or idle job selects the buckets to compact by this rule. Status, pages, metrics and
+`check` use it to count waiting rows.
 
 Source: Paimon `CoreOptions.java` (`batchScanSkipLevel0`),
 `table/source/snapshot/FullCompactedStartingScanner.java`.
@@ -27,7 +27,7 @@ UNCOUNTED_S = 10.0
 
 
 class Visibility(enum.Enum):
-    """The levels at which a row is visible to readers, and its change to followers."""
+    """The levels at which a row is visible to readers, and its change is visible to followers."""
 
     ANY_LEVEL = "any level"
     ABOVE_LEVEL_0 = "above level 0"
@@ -35,7 +35,7 @@ class Visibility(enum.Enum):
 
 
 def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
-    """The visible levels of a table, which merges rows by a key or not."""
+    """Return the visible levels of a table."""
     if not merges_by_key:
         return Visibility.ANY_LEVEL
     if options.producer.by_full_compaction:
@@ -48,7 +48,7 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
 
 
 class RowsOfLevel(Protocol):
-    """Some rows of one level: a file, or a sorted run."""
+    """A file or a sorted run of one level."""
 
     @property
     def level(self) -> int:
@@ -57,15 +57,15 @@ class RowsOfLevel(Protocol):
 
     @property
     def row_count(self) -> int:
-        """Rows, deletes included."""
+        """The number of rows, including deletes."""
         ...
 
 
 def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int) -> int:
-    """The number of waiting rows in one bucket's live files or runs; deletes count.
+    """Return the number of waiting rows in one bucket's live files or runs, including deletes.
 
     Args:
-        num_levels: as the table's options say; files may lie higher.
+        num_levels: the number in the table's options; files may be on higher levels.
     """
     match rule:
         case Visibility.ANY_LEVEL:
@@ -81,10 +81,10 @@ def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int
 def waiting_buckets(
     live: Iterable[ManifestEntry], rule: Visibility, num_levels: int
 ) -> Mapping[BucketId, int]:
-    """The buckets with waiting rows, and the number of these rows.
+    """Return the buckets with waiting rows, and the number of these rows.
 
     Args:
-        live: the live files of a table, or of some of its buckets.
+        live: the live files of a table, or of some buckets.
     """
     if rule is Visibility.ANY_LEVEL:
         return {}
@@ -96,25 +96,25 @@ def waiting_buckets(
 
 
 def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
-    """The number of waiting rows to report.
+    """Return the number of waiting rows to report.
 
     Args:
-        waiting: all that wait.
-        newest: those among them that the newest epoch has brought, at most.
-        age_s: seconds since its commit.
+        waiting: the number of all waiting rows.
+        newest: the maximum number of waiting rows from the newest epoch.
+        age_s: the seconds since that epoch's commit.
     """
     return waiting if age_s >= UNCOUNTED_S else max(0, waiting - newest)
 
 
 def unseen_by(rule: Visibility) -> str:
-    """The readers that lack the waiting rows."""
+    """Return which readers lack the waiting rows."""
     return (
         "followers of the changelog" if rule is Visibility.HIGHEST_LEVEL else "readers or followers"
     )
 
 
 def waiting_fix(*, is_write_only: bool) -> str:
-    """The remedy that makes waiting rows visible to readers and followers."""
+    """Return the remedy that makes waiting rows visible to readers and followers."""
     if is_write_only:
         return (
             "the table's job is write-only: run `stream-app compact TABLE --follow` beside it, or "
@@ -127,5 +127,5 @@ def waiting_fix(*, is_write_only: bool) -> str:
 
 
 def waiting_text(rows: int) -> str:
-    """The note about waiting rows, for every place that reports them."""
+    """Return the note about waiting rows, for all reports."""
     return "1 row waits for a compaction" if rows == 1 else f"{rows:,} rows wait for a compaction"

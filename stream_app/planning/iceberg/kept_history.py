@@ -1,4 +1,4 @@
-"""Decides which snapshots and numbers of its predecessor a version of Iceberg's metadata keeps."""
+"""Decides which snapshots and numbers an Iceberg version takes over from its predecessor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 def kept_snapshots(
     snapshots: Sequence[IcebergSnapshot], earliest_id: int, tagged: Collection[int]
 ) -> list[IcebergSnapshot]:
-    """The snapshots whose files Paimon still keeps.
+    """Return the snapshots whose files Paimon still keeps.
 
     Args:
-        earliest_id: of Paimon's snapshots.
-        tagged: numbers of snapshots that a tag keeps.
+        earliest_id: the number of Paimon's earliest snapshot.
+        tagged: the numbers of snapshots that tags keep.
     """
     return [
         snapshot
@@ -24,19 +24,19 @@ def kept_snapshots(
 
 
 def next_version(base: IcebergMetadata | None, snapshot_id: int) -> int:
-    """The number of a version: Paimon's snapshot, as far as numbers ascend.
+    """Return the number of a version, which is that of Paimon's snapshot while numbers ascend.
 
-    They differ after a rollback, and when two versions show one snapshot.
+    They differ after a rollback, and if two versions show one snapshot.
     """
     return snapshot_id if base is None else max(snapshot_id, base.version + 1)
 
 
 def operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:
-    """Iceberg's operation of a snapshot; readers of new rows only read snapshots of "append".
+    """Return Iceberg's operation of a snapshot; incremental readers read only "append" snapshots.
 
     Args:
-        has_removed: whether files or rows of older snapshots have gone.
-        keeps_rows: whether the files hold the rows that they replace.
+        has_removed: whether files or rows of older snapshots were removed.
+        keeps_rows: whether the new files have the rows of those that they replace.
     """
     if not has_removed:
         return "append"

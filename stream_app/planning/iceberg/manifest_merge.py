@@ -1,7 +1,7 @@
 """Decides which manifests a commit rewrites: those that lose a file, and small ones.
 
-A file that goes rewrites its manifest. So manifests stay short, and grow with the table: a commit
-that removes a few files then costs a hundredth of all entries for each.
+Removing a file rewrites its manifest. So manifests stay short and grow with the table: removing a
+file costs about a hundredth of all entries.
 
 Source: Paimon `iceberg/IcebergCommitCallback.java#compactMetadataIfNeeded`.
 """
@@ -18,7 +18,7 @@ _FULL_MANIFESTS = 100
 
 
 def entries_of_manifest(live_files: int) -> int:
-    """The number of entries of a full manifest, in a table with this number of live files."""
+    """Return the entries of a full manifest in a table with this number of live files."""
     return min(max(_ENTRIES_LEAST, live_files // _FULL_MANIFESTS), _ENTRIES_MOST)
 
 
@@ -27,7 +27,7 @@ class MergeRule:
     """The limits at which small manifests are merged.
 
     Attributes:
-        target_size: bytes of a full manifest.
+        target_size: the bytes of a full manifest.
         min_count, max_count: ``metadata.iceberg.compaction.*.file-num``.
     """
 
@@ -39,10 +39,10 @@ class MergeRule:
 def manifests_to_merge(
     manifests: Iterable[IcebergManifest], rule: MergeRule, full: int
 ) -> Sequence[IcebergManifest]:
-    """The small manifests, if they are many, or fill one together; else none.
+    """Return the small manifests if they are many, or fill one together; else none.
 
     Args:
-        full: `entries_of_manifest`; one that is half full is not small.
+        full: the result of `entries_of_manifest`; a half full manifest is not small.
     """
     small = [
         manifest
@@ -57,10 +57,10 @@ def manifests_to_merge(
 def carried_entries(
     entries: Iterable[IcebergEntry], removed: frozenset[str], snapshot_id: int
 ) -> list[IcebergEntry]:
-    """The live entries of an older manifest, in a new one.
+    """Return the live entries of an older manifest, for a new one.
 
     Args:
-        removed: keys of the files that the snapshot deletes.
+        removed: the keys of the files that the snapshot deletes.
     """
     carried = []
     for entry in entries:

@@ -1,7 +1,7 @@
-"""Decides which files of a version an Iceberg reader sees, and what changed between two versions.
+"""Decides which files of a version Iceberg's readers see, and the changes between two versions.
 
-Iceberg's readers merge no rows. So a file of a table with a key is visible when no other visible
-file has an older or newer row of its keys:
+Iceberg's readers merge no rows. So a file of a table with a key is visible if no other visible file
+has an older or newer row of its keys:
 
 * with deletion vectors that Iceberg knows: above level 0, because the vectors mark replaced rows,
 * without: at the highest level, which has one row of each key.
@@ -27,7 +27,7 @@ VECTORS_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class IcebergLevels:
-    """The levels whose files are visible: from `least` on."""
+    """The levels whose files are visible, from `least` on."""
 
     least: int
 
@@ -37,14 +37,14 @@ class IcebergLevels:
 
 
 def iceberg_levels(options: CoreOptions, *, merges_by_key: bool) -> IcebergLevels:
-    """The visible levels of a table, which merges rows by a key or not."""
+    """Return the levels of a table that Iceberg's readers see."""
     if not merges_by_key:
         return IcebergLevels(0)
     return IcebergLevels(1 if publishes_vectors(options) else options.num_levels - 1)
 
 
 def publishes_vectors(options: CoreOptions) -> bool:
-    """Whether Iceberg's readers get the table's deletion vectors."""
+    """Whether the table's deletion vectors are published to Iceberg's readers."""
     has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
     return has_64_bits and options[METADATA_ICEBERG_FORMAT_VERSION] >= VECTORS_VERSION
 
@@ -54,10 +54,10 @@ class UnseenRows:
     """The rows that Iceberg's readers of the newest version do not see.
 
     Attributes:
-        rows: in the files that they do not see; several may be versions of one row.
-        buckets: that have such files.
-        seen_ms: in each of these buckets the newest file that they see was made then or later, by
-            the local clock. None: in some bucket they see no file, or nothing is unseen.
+        rows: the rows in unseen files; several may be versions of one row.
+        buckets: the number of buckets with unseen files.
+        seen_ms: the oldest creation time, over these buckets, of the newest visible file, by the
+            local clock. None if a bucket has no visible file, or nothing is unseen.
     """
 
     rows: int
@@ -81,7 +81,7 @@ def unseen_rows(live: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenR
 
 @dataclass(frozen=True, slots=True)
 class VisibleChanges:
-    """Files by their path: what a version adds to an earlier one, and what it lacks."""
+    """The files, by path, that a version adds to an earlier one and removes from it."""
 
     added: Mapping[str, ManifestEntry]
     removed: frozenset[str]
@@ -92,11 +92,11 @@ def visible_changes(
     levels: IcebergLevels,
     path_of: Callable[[ManifestEntry], str],
 ) -> VisibleChanges:
-    """The changes of one or more snapshots; a file that only changed its level has not changed.
+    """Return the changes of one or more snapshots, without files that only changed their level.
 
     Args:
-        entries: the entries of the snapshots' deltas, in any order: a file comes and goes once at a
-            level.
+        entries: the entries of the snapshots' deltas in any order, because a file is added and
+            deleted only once per level.
     """
     balance: Counter[str] = Counter()
     newest: dict[str, ManifestEntry] = {}

@@ -1,1 +1,1 @@
-"""Decides how the index works that finds a key's row in any partition."""
+"""Decides the rules of the key index, which finds a key's row in any partition."""

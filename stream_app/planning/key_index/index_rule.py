@@ -1,7 +1,7 @@
-"""Decides which tables need an index of all keys, and how a row treats an older one it finds.
+"""Decides which tables need a key index, and how a new row treats an older one.
 
-A table whose key lacks partition columns has one row of a key in all partitions. So has one whose
-option ``partition-lookup`` says that the rest of its key is unique.
+A table whose key lacks partition columns has one row of a key in all partitions. So has a table
+whose option ``partition-lookup`` declares the rest of its key unique.
 
 Source: Paimon `crosspartition/ExistingProcessor.java`, `crosspartition/GlobalIndexAssigner.java`.
 """
@@ -28,12 +28,11 @@ class IndexRule:
     """The index of one table.
 
     Attributes:
-        keys: columns by which a row is found.
-        shares: number of key shares: parts of the index, by the hash of the key. All changes of a
-            key are in one.
-        fills_buckets: whether a key share fills the buckets whose number leaves it as the rest of a
-            division by `shares`. Else the table has fixed buckets, and a key share is a bucket.
-        deletes_end: whether a delete ends a row. Else it takes back values of one that stays.
+        keys: the columns by which a row is looked up.
+        shares: the number of key shares, which are parts of the index by the hash of the key.
+        fills_buckets: whether a key share fills the buckets whose number modulo `shares` is the
+            share. Else the table has fixed buckets, and a key share is a bucket.
+        deletes_end: whether a delete removes the row. Else it undoes values of a row that stays.
     """
 
     keys: tuple[str, ...]
@@ -46,9 +45,9 @@ class IndexRule:
         """Whether a new file of a bucket can have keys of a key share.
 
         Args:
-            own: whether the file was written by this rule, which leaves a key where it is, or puts
-                it into a bucket of its share.
-            has_keys: whether the bucket had some of the key share's before.
+            own: whether the file was written by this rule, which keeps a key in place, or puts it
+                into a bucket of its share.
+            has_keys: whether the bucket already had keys of the key share.
         """
         if self.fills_buckets and not own:
             return True
@@ -56,7 +55,7 @@ class IndexRule:
 
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
-    """The index that writers of a table need, or None."""
+    """Return the index that writers of a table need, or None."""
     make = _RULES.get(schema.kind)
     return None if make is None else make(schema)
 

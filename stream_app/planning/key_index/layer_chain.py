@@ -1,8 +1,8 @@
-"""Decides which files of an index are its newest state, and which are merged.
+"""Decides which files of a key index form its newest state, and which are merged.
 
-The index of a key share is a stack of layers on local disk. The lowest one has all keys at a
-snapshot, and each further one the changes up to a later snapshot. A snapshot is known by its number
-and its name, because a rollback frees numbers.
+The index of a key share is a stack of layers on local disk. The lowest layer has all keys at a
+snapshot, and each further layer the changes up to a later snapshot. Number and name identify a
+snapshot, because a rollback frees numbers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class LayerSnapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSpan:
-    """The span of a layer: it holds the changes after one version, up to another.
+    """The versions that a layer covers: the changes after `begin` up to `end`.
 
     Attributes:
-        begin: None: the layer has all keys.
+        begin: None if the layer has all keys.
     """
 
     begin: LayerSnapshot | None
@@ -38,12 +38,12 @@ class LayerSpan:
 def newest_chain(
     layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]
 ) -> list[LayerSpan]:
-    """The layers of the newest state, lowest first; empty without a state.
+    """Return the layers of the newest state, lowest first; empty without a state.
 
-    Of several chains to one version it takes that of fewest layers, which were merged last.
+    Of several chains to a version it takes the shortest, which was merged last.
 
     Args:
-        layers: all that there are.
+        layers: all existing layers.
         versions: the table's versions that a state may have.
     """
     best: dict[LayerSnapshot, list[LayerSpan]] = {}
@@ -60,7 +60,7 @@ def newest_chain(
 
 
 def merged_from(rows: Sequence[int]) -> int:
-    """Index of the lowest layer that is merged with all above; `len(rows) - 1` if none is.
+    """Return the index of the lowest layer to merge with all above; `len(rows) - 1` for none.
 
     Args:
         rows: the number of rows of each layer, lowest first.

@@ -1,1 +1,1 @@
-"""Cuts a scan into splits, and a stream into steps. Start with `split_generator`."""
+"""Divides a scan into splits, and a stream into steps. Start with `split_generator`."""

@@ -1,9 +1,9 @@
 """Decides which files of a bucket are read together.
 
-With a primary key, files whose key ranges overlap hold versions of the same keys, so a section goes
-into one split whole. A section that is one file without deletes needs no merge: such files are
-packed apart from the others, into raw splits. Without a primary key every file stands alone.
-`pack_in_order` fills bins of about equal weight.
+With a primary key, files with overlapping key ranges may have versions of the same keys, so a whole
+section goes into one split. A section of one file without deletes needs no merge. Such files are
+packed separately, into raw splits. Without a primary key files are independent. `pack_in_order`
+fills bins of about equal weight.
 
 Paimon makes a raw split only of a file that is alone in its bin, or of a bucket in one level. Here
 a file stays raw beside neighbours that must be merged.
@@ -21,6 +21,7 @@ from typing import TypeVar
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import SplitGroup
+from stream_app.model.files.row_group import RowGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,8 @@ class SplitRules:
     """The rules for the size of splits.
 
     Attributes:
-        target_size: bytes (``source.split.target-size``).
-        open_file_cost: least weight of a file or section, in bytes
+        target_size: the bytes of a split (``source.split.target-size``).
+        open_file_cost: the minimum weight of a file or section in bytes
             (``source.split.open-file-cost``).
     """
 
@@ -37,12 +38,12 @@ class SplitRules:
     open_file_cost: int
 
     def weight(self, files: Iterable[DataFileMeta]) -> int:
-        """The weight of files that must be read together."""
+        """Return the weight of files that must be read together."""
         return max(sum(file.file_size for file in files), self.open_file_cost)
 
 
 def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
-    """Splits of a bucket with a primary key, in the order of their least keys."""
+    """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
     placed = [(place, section_files(section)) for place, section in enumerate(sections)]
     raw = [item for item in placed if needs_no_merge(item[1])]
     merged = [item for item in placed if not needs_no_merge(item[1])]
@@ -55,28 +56,41 @@ def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[Sp
 
 
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:
-    """Splits of a bucket without a primary key, in the order in which the rows came."""
+    """Return the splits of a bucket without a primary key, in the rows' order of arrival."""
     packed = pack_in_order(
         in_order_of_arrival(files), lambda file: rules.weight([file]), rules.target_size
     )
     return [SplitGroup(tuple(files), is_raw=True) for files in packed]
 
 
+def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[SplitGroup]:
+    """Splits of a bucket whose files are joined by the numbers of their rows, in their order."""
+    packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
+    return [
+        SplitGroup(
+            tuple(file for group in some for file in group.files),
+            is_raw=all(len(group.files) == 1 for group in some),
+        )
+        for some in packed
+    ]
+
+
 def section_files(section: Section) -> tuple[DataFileMeta, ...]:
-    """All files of a section, run by run."""
+    """Return all files of a section, run by run."""
     return tuple(file for run in section for file in run.files)
 
 
 def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
-    """Whether a section's rows are those of its file: no file overlaps it, and no row is deleted.
+    """Whether a section is one file without deletes, whose rows need no merge.
 
-    A section of one sorted run has only one file, for files that do not overlap part sections.
+    A section of one sorted run has only one file, because files without overlaps are separate
+    sections.
     """
     return len(files) == 1 and not files[0].may_have_deletes
 
 
 def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
-    """Whether, in tables with vectors that mark older rows, every key has one unmarked row at most.
+    """Whether each key has at most one unmarked row, in tables with vectors that mark older rows.
 
     Rows of level 0 have not marked older rows yet.
     """
@@ -84,7 +98,7 @@ def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
 
 
 def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Files of a bucket without keys in the order of writing, as far as their numbers record it."""
+    """Return files without keys in the order of writing, as far as their numbers record it."""
     return sorted(files, key=lambda file: file.min_sequence_number)
 
 
@@ -94,7 +108,7 @@ _T = TypeVar("_T")
 def pack_in_order(
     items: Iterable[_T], weight_of: Callable[[_T], int], target: int
 ) -> list[list[_T]]:
-    """Bins of neighbours within the weight `target`; a single heavier item is a bin."""
+    """Return bins of neighbours within the weight `target`; a heavier item is its own bin."""
     bins: list[list[_T]] = []
     weight = 0
     for item in items:

@@ -15,18 +15,15 @@ from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 
 
 class StartMode(enum.Enum):
-    """The first data of a stream (``scan.mode``); changes follow in every mode.
+    """The first data of a stream (``scan.mode``), which changes follow in each mode.
 
-    LATEST_FULL: all rows of the latest snapshot.
-    LATEST: nothing.
-    COMPACTED_FULL: all rows of the newest COMPACT snapshot; of the latest one without any. With
-        ``full-compaction.delta-commits`` only full compactions count.
-    FROM_TIMESTAMP: nothing; the first snapshot that is not older than the time is the first one
-        whose changes are read.
-    FROM_SNAPSHOT: nothing; this snapshot is the first one whose changes are read.
-    FROM_SNAPSHOT_FULL: all rows of this snapshot.
+    LATEST_FULL: all rows of the latest snapshot. LATEST: nothing. COMPACTED_FULL: all rows of the
+        newest COMPACT snapshot, or else of the latest. With ``full-compaction.delta-commits`` only
+        full compactions count. FROM_TIMESTAMP: nothing; the first snapshot that is not older than
+        the time is the first one whose changes are read. FROM_SNAPSHOT: nothing; this snapshot is
+        the first one whose changes are read. FROM_SNAPSHOT_FULL: all rows of this snapshot.
 
-    A snapshot that has expired stands for the earliest one that is left.
+    For an expired snapshot the earliest existing one is read.
     """
 
     LATEST_FULL = "latest-full"
@@ -76,10 +73,10 @@ class StreamStart:
 def stream_start(
     mode: str, *, snapshot_id: int | None = None, timestamp_millis: int | None = None
 ) -> StreamStart:
-    """The start of a mode by name; the other options decide ``default``.
+    """Return the start of a named mode; the other options decide ``default``.
 
     Raises:
-        UsageError: there is no such mode for a streaming read; or it does not fit what is given.
+        UsageError: streaming reads have no such mode, or it contradicts the other arguments.
     """
     if mode == "default":
         chosen = StartMode.LATEST_FULL
@@ -101,12 +98,12 @@ def stream_start(
 
 
 def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
-    """The start that a table's options ask for (``scan.mode``, ``scan.snapshot-id``).
+    """Return the start that a table's options define (``scan.mode``, ``scan.snapshot-id``).
 
-    Options that the mode does not need are ignored, as in Paimon.
+    As in Paimon, options that the mode does not need are ignored.
 
     Args:
-        timestamp_millis: ``scan.timestamp-millis``, or what ``scan.timestamp`` means.
+        timestamp_millis: ``scan.timestamp-millis``, or ``scan.timestamp`` in milliseconds.
 
     Raises:
         UsageError: as `stream_start`.

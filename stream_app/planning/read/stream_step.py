@@ -1,7 +1,7 @@
 """Decides how far one step of a streaming read goes, and which files of a snapshot it reads.
 
-A position lies between two splits of the stream, so that a step can end within a snapshot that is
-larger than the limits. Splits come in the same order each time they are planned.
+A position lies between two splits of the stream, so that a step can end within a snapshot that
+exceeds the limits. Splits have the same order each time they are planned.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,
 `spark/sources/PaimonReadLimits.scala`.
@@ -24,9 +24,9 @@ class StreamPosition:
     """The position of the next read.
 
     Attributes:
-        snapshot_id: number of the next snapshot.
-        index: number of its splits that have been read.
-        is_full: whether its rows are read, or only its changes.
+        snapshot_id: the number of the next snapshot.
+        index: the number of its splits that were read.
+        is_full: whether all of its rows are read, or only its changes.
     """
 
     snapshot_id: int
@@ -35,22 +35,22 @@ class StreamPosition:
 
     @property
     def last_read(self) -> int:
-        """The newest snapshot that was read in part, or whose number was passed."""
+        """The newest snapshot that was read at least in part, or skipped."""
         begun = self.is_full or self.index > 0
         return self.snapshot_id if begun else self.snapshot_id - 1
 
     def next_snapshot(self) -> StreamPosition:
-        """The position after all splits of this snapshot."""
+        """Return the position after all splits of this snapshot."""
         return StreamPosition(snapshot_id=self.snapshot_id + 1)
 
     def after(self, splits: int) -> StreamPosition:
-        """The position after `splits` further splits of the same snapshot."""
+        """Return the position after `splits` further splits of the same snapshot."""
         return StreamPosition(
             snapshot_id=self.snapshot_id, index=self.index + splits, is_full=self.is_full
         )
 
     def is_before(self, other: StreamPosition) -> bool:
-        """Whether this position comes before another one of the same stream."""
+        """Whether this position precedes another one of the same stream."""
         return (self.snapshot_id, self.index) < (other.snapshot_id, other.index)
 
     def is_in(self, other: StreamPosition) -> bool:
@@ -62,12 +62,12 @@ class StreamPosition:
 class StepLimits:
     """The limits of a step; None: no limit.
 
-    A split that is larger than a limit is read nevertheless, alone.
+    A split that exceeds a limit is read alone.
 
     Attributes:
-        max_snapshots: with changes or without.
-        max_files, max_rows: as they lie in the files, before anything is merged or left out.
-        max_bytes: size of files.
+        max_snapshots: the number of snapshots, with or without changes.
+        max_files, max_rows: the numbers of files and of their rows, before merges and filters.
+        max_bytes: the bytes of files.
     """
 
     max_snapshots: int | None = None
@@ -84,7 +84,7 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedSplits:
-    """The splits that a step has taken so far."""
+    """The splits that a step has accepted."""
 
     limits: StepLimits
     snapshots: int = 0
@@ -105,10 +105,10 @@ class AdmittedSplits:
         return any(limit is not None and taken >= limit for taken, limit in pairs)
 
     def admit(self, splits: Sequence[StreamSplit]) -> tuple[AdmittedSplits, int]:
-        """Take splits of the next snapshot, in order, while they fit.
+        """Accept splits of the next snapshot, in order, while they fit.
 
         Returns:
-            The new state, and the number of these splits that fit.
+            The new state, and the number of accepted splits.
         """
         limits, count = self.limits, 0
         files, size, rows = self.files, self.bytes, self.rows
@@ -129,7 +129,7 @@ class AdmittedSplits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStep:
-    """The splits between two positions; empty when there is nothing new."""
+    """The splits between two positions; empty if nothing is new."""
 
     begin: StreamPosition
     end: StreamPosition
@@ -137,7 +137,7 @@ class StreamStep:
 
 
 class FollowUp(enum.Enum):
-    """The files of a snapshot that hold its changes, by the changelog producer."""
+    """The files that contain a snapshot's changes, by the changelog producer."""
 
     NOTHING = "nothing"
     DELTA = "delta"
@@ -145,10 +145,10 @@ class FollowUp(enum.Enum):
 
 
 def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool) -> FollowUp:
-    """The place of a snapshot's changes.
+    """Return which files contain a snapshot's changes.
 
-    With a changelog they are the changelog files, for every kind of snapshot. Without one it is the
-    new files of APPEND snapshots: a compaction changes no row.
+    With a changelog these are the changelog files, for all kinds of snapshots. Without one they are
+    the new files of APPEND snapshots, because a compaction changes no row.
 
     Args:
         has_changelog: whether the table has a ``changelog-producer``.
@@ -163,9 +163,9 @@ def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool
 
 
 def least_full_level(producer: ProducerTraits, num_levels: int) -> int:
-    """The lowest level that belongs to the rows that are read first.
+    """Return the lowest level that an initial read includes.
 
-    Levels below have no changelog yet; their rows become changes once they are compacted.
+    Lower levels have no changelog yet. Their rows become changes when they are compacted.
 
     Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
     """

@@ -1,1 +1,1 @@
-"""Decides changes of a table's schema: by a user (`alteration`), and by messages (`evolution`)."""
+"""Decides changes of a table's schema, by a user (`alteration`) or by messages (`evolution`)."""

@@ -78,10 +78,10 @@ def altered_schema(
     has_snapshots: bool,
     time_millis: int,
 ) -> TableSchema:
-    """The next schema, with the changes made in their order; `schema` itself if nothing differs.
+    """Apply changes in order, and return the next schema; `schema` itself if nothing differs.
 
     Raises:
-        UsageError: the first change that is not possible, or a schema that no table can have.
+        UsageError: a change is not possible, or no table can have the resulting schema.
     """
     altering = _Altering(schema, casting, has_snapshots)
     for change in changes:
@@ -120,7 +120,7 @@ def _refused(why: str, fix: str = "leave this change out; no change was made") -
 
 
 class _Altering:
-    """The parts of a schema while it is altered."""
+    """The parts of a schema during its alteration."""
 
     def __init__(self, schema: TableSchema, casting: Casting, has_snapshots: bool) -> None:
         self._old = schema
@@ -178,7 +178,7 @@ class _Altering:
         return bool(name not in columns and dot and first in columns and columns[first].is_nested)
 
     def _apply_inside(self, change: schema_changes.FieldChange) -> None:
-        """Apply a change to the members of a nested column; keys and their options name none."""
+        """Apply a change to members of a nested column, which keys and their options never name."""
         first, _, path = change.name.partition(".")
         column = self._column(first)
         rules = {key: value for key, value in self.options.items() if key in _RULES}
@@ -231,7 +231,7 @@ class _Altering:
         self.fields.insert(self._insertion(change.position), column)
 
     def _insertion(self, position: schema_changes.Position | None) -> int:
-        """The index at which a column is added."""
+        """Return the index at which a column is added."""
         match position:
             case None:
                 keys = self._old.partition_keys
@@ -242,8 +242,8 @@ class _Altering:
                 return 0
             case schema_changes.Position(schema_changes.ColumnPlace.LAST):
                 return len(self.fields)
-            case schema_changes.Position(place, of):
-                return self._index(of) + (place is schema_changes.ColumnPlace.AFTER)
+            case schema_changes.Position(place, neighbour):
+                return self._index(neighbour) + (place is schema_changes.ColumnPlace.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
@@ -355,5 +355,5 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
 
 
 def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:
-    """Whether Paimon casts one type to the other where explicit casts are disabled."""
+    """Whether Paimon casts one type to the other if explicit casts are disabled."""
     return stored.root in _IMPLICIT.get(wanted.root, frozenset({wanted.root}))

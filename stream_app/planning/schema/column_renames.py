@@ -1,10 +1,10 @@
-"""Decides what a table does when its source has renamed a column. Pure.
+"""Decides how a table reacts to a renamed column of its source. Pure.
 
-The source's statement says which name became which. A row with the new name says that the time has
-come: the table's column gets it. From then on values under the old name go to the same column,
-because older rows may still be under way. The table's option `RENAMED_COLUMNS` has these names.
+The source's DDL statement has the old and the new name. When a row with the new name arrives, the
+table's column is renamed. From then on values under the old name also go to this column, because
+older rows may still arrive. The table's option `RENAMED_COLUMNS` records these names.
 
-Where names alone do not determine which column a value is of, the table is held back instead.
+If names alone do not determine a value's column, the table is held back instead.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class RenameDecision:
     """The reaction of one table to the renames of its source.
 
     Attributes:
-        renames: columns that get other names.
-        aliases: every name of the source that means another column of the table, afterwards.
-        problem: why the table is held back; empty: it is not.
-        fix: its remedy.
-        awaited: columns of which no statement was read so far.
-        waits: whether such a statement may still come.
+        renames: the columns that get new names.
+        aliases: each source name that means another column of the table after the renames.
+        problem: why the table is held back; empty if it is not.
+        fix: the remedy of the problem.
+        awaited: columns of which no DDL statement was read so far.
+        waits: whether such a statement may still arrive.
     """
 
     renames: tuple[Renaming, ...] = ()
@@ -42,7 +42,7 @@ class RenameDecision:
     waits: bool = True
 
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
-        """The changes of the table's schema."""
+        """Return the changes of the table's schema."""
         changes: list[SchemaChange] = [RenameColumn(old, new) for old, new in self.renames]
         for key, value in options_of_renamed(self.aliases).items():
             if value != schema.options.get(key):
@@ -58,12 +58,12 @@ def column_renames(
     *,
     can_alias: bool = True,
 ) -> RenameDecision:
-    """Decide by the names in messages and the statements so far.
+    """Decide by the names in messages and the DDL statements so far.
 
     Args:
-        seen: columns of the messages; a renamed column may have both names in one epoch.
+        seen: the columns of the messages; a renamed column may have both names in one epoch.
         known: the renames of the source tables whose rows the table has.
-        can_alias: whether the format takes values under an old name.
+        can_alias: whether the format accepts values under an old name.
     """
     return _NameSearch(schema, known, reaction, can_alias).decide(seen)
 
@@ -71,7 +71,7 @@ def column_renames(
 def renames_in_new_table(
     names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
 ) -> dict[str, str]:
-    """Earlier name → the name of the same column now, for the columns of a table to be made.
+    """Return earlier name → current name of a column, for a table that is to be created.
 
     The messages may be from before and after a rename.
     """
@@ -90,13 +90,13 @@ def renames_in_new_table(
 
 
 def options_of_renamed(aliases: Mapping[str, str]) -> dict[str, str]:
-    """The table's option, if a name of the source means another column."""
+    """Return the table's option if a source name means another column; else none."""
     text = ", ".join(f"{old}={new}" for old, new in sorted(aliases.items()))
     return {RENAMED_COLUMNS.key: text} if text else {}
 
 
 def renamed_columns(schema: TableSchema) -> dict[str, str]:
-    """Old name → the table's column, from the table's option."""
+    """Return old name → the table's column, from the table's option."""
     text = schema.options.get(RENAMED_COLUMNS.key, "")
     pairs = (part.partition("=") for part in text.split(","))
     names = schema.fields.names
@@ -105,7 +105,7 @@ def renamed_columns(schema: TableSchema) -> dict[str, str]:
 
 
 class _NameSearch:
-    """The table's names while one decision follows the other; MySQL's have no case."""
+    """The table's names during a sequence of decisions; MySQL's ignore case."""
 
     def __init__(
         self,
@@ -155,13 +155,13 @@ class _NameSearch:
         self._aliases.pop(new, None)
 
     def _later_name(self, name: str) -> str | None:
-        """The table's column that the source called so before; None: there is none."""
+        """Return the table's column that formerly had this name in the source; None without one."""
         if name.lower() in self._present:
             return None
         return self._followed(name, self._forth)
 
     def _earlier_name(self, name: str) -> str | None:
-        """The table's column that the source calls so now; None: there is none."""
+        """Return the table's column that now has this name in the source; None without one."""
         return self._followed(name, self._back)
 
     def _followed(self, name: str, steps: Mapping[str, str]) -> str | None:
@@ -175,7 +175,7 @@ class _NameSearch:
         return None
 
     def _unclear(self) -> RenameDecision | None:
-        """Names that other columns have got."""
+        """Return names that other columns have got."""
         for old, new in self._aliases.items():
             if old.lower() in self._present and self._forth.get(old.lower()):
                 return RenameDecision(

@@ -1,12 +1,12 @@
-"""Computes the changes of a schema that its messages ask for, and the columns that cannot follow.
+"""Computes a schema's changes that its messages require, and the columns that cannot follow.
 
-1. A column that the table does not have is added, and may be null.
-2. A column whose type has grown is widened to a type that holds all values of both.
-3. A column that may be null in the source, or is gone from it, may be null in the table.
+1. A column that the table lacks is added as nullable.
+2. A column whose source type has grown is widened to a type that holds all values of both.
+3. A column that is nullable in the source, or dropped there, becomes nullable in the table.
 4. A comment of the source becomes the column's.
-5. Whatever else differs stays: narrower and other types, and columns of the key.
-6. A column that the job makes takes nothing from the source but null: where what decides its
-   value may be null, it may be null.
+5. Other differences change nothing: narrower and unrelated types, and key columns.
+6. A column that the job computes becomes nullable if a source column that decides its value may be
+   null. It takes nothing else from the source.
 
 Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extractSchemaChanges`.
 """
@@ -62,16 +62,16 @@ class MergeKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The outcome for one column, and its type afterwards."""
+    """The outcome for one column, and its resulting type."""
 
     kind: MergeKind
     data_type: DataType
 
 
 def merge_types(column: DataType, source: DataType, options: MappingOptions) -> Merge:
-    """Merge a column's type with that of the source; nullability stays the column's.
+    """Merge a column's type with that of the source, and keep the column's nullability.
 
-    A nested column is filled by texts of JSON as well, so it keeps its type beside any other.
+    A nested column also accepts JSON texts, so it keeps its type with any source type.
     """
     if column.is_nested:
         return Merge(MergeKind.SAME, column)
@@ -94,7 +94,7 @@ def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
 
 
 def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
-    """The narrowest type of the column's family that holds the values of both, or None."""
+    """Return the narrowest type of the column's family that holds the values of both, or None."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
         if column.root in roots and source.root in roots:
             return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
@@ -112,7 +112,7 @@ def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataT
 
 
 def _longer(column: DataType, source: DataType) -> DataType:
-    """The longer of two text types; CHAR becomes VARCHAR if its length changes."""
+    """Return the longer of two text types; CHAR becomes VARCHAR if its length changes."""
     if column.length >= source.length:
         return column
     varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
@@ -133,9 +133,9 @@ class KeptColumn:
     """A column that does not follow its source.
 
     Attributes:
-        column: the table's type; None: the table does not get the column.
+        column: the column's type in the table; None: the table does not get the column.
         source_type: the source's type.
-        why: in words.
+        why: the reason as text.
     """
 
     name: str
@@ -167,8 +167,7 @@ def evolution(
     """Compare a table with the descriptions in its messages.
 
     Args:
-        made: a column of the table that the job makes → the columns of the source that decide its
-            value.
+        made: computed column of the table → the source columns that decide its value.
     """
     changes: list[SchemaChange] = []
     kept: list[KeptColumn] = []
@@ -216,11 +215,11 @@ def evolution(
 
 
 def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
-    """The time from which each column has its type: ms of the version that set it.
+    """Return the time in ms of the schema version that gave each column its type.
 
     Args:
-        versions: the versions of a table's schema, the newest first; as many are taken as are
-            needed.
+        versions: the versions of a table's schema, newest first, of which only the needed ones are
+            consumed.
     """
     since: dict[str, int] = {}
     open_ids: dict[int, DataField] | None = None
@@ -243,7 +242,7 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
 def _followed(
     schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
 ) -> Evolution:
-    """The changes by which a column follows its source, and the type that it keeps instead."""
+    """Return the changes by which a column follows its source, and what it does not follow."""
     changes: list[SchemaChange] = []
     kept: tuple[KeptColumn, ...] = ()
     if source.is_typed:

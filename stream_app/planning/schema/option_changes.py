@@ -31,7 +31,7 @@ _GROUPS = (".sequence-group", ".nested-key")
 def set_problem(
     options: Mapping[str, str], key: str, value: str, *, has_snapshots: bool
 ) -> str | None:
-    """The reason why an option cannot get this value; None if it can."""
+    """Return the reason why an option cannot get this value; None if it can."""
     if options.get(key) == value:
         return None
     if key == "type":
@@ -59,7 +59,7 @@ def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | No
 
 
 def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) -> str | None:
-    """The reason why an option cannot be reset to its default; None if it can."""
+    """Return the reason why an option cannot be reset to its default; None if it can."""
     if key not in options:
         return f"the table has no option {key!r}"
     if key == "type":
@@ -74,11 +74,11 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
 def way_out(
     location: str, options: Mapping[str, str], differences: Iterable[OptionDifference]
 ) -> str:
-    """The remedy for a configuration that contradicts the table's options."""
+    """Return the remedy for a configuration that contradicts the table's options."""
     differences = list(differences)
     out = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
     for difference in differences:
-        # Another number of buckets needs a rewrite of the table, not only an option.
+        # A new number of buckets needs a rewrite of the table, not only an option.
         if difference.key == BUCKET.key or set_problem(
             options, difference.key, difference.configured, has_snapshots=True
         ):
@@ -90,7 +90,7 @@ def way_out(
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The options with a column's new name, in keys and in lists of columns."""
+    """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():
         names_columns = key in _COLUMN_LISTS or (key.startswith(_FIELDS) and key.endswith(_GROUPS))

@@ -54,7 +54,7 @@ class SetTableComment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddColumn:
-    """Add a column, which is null in all rows so far."""
+    """Add a column, which is null in all existing rows."""
 
     name: str
     data_type: DataType
@@ -72,14 +72,14 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Drop a column; a later one of the same name does not get its values."""
+    """Drop a column. A later column of the same name does not get its values."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """Give a column another type, with its nullability as it is."""
+    """Change a column's type without changing its nullability."""
 
     name: str
     data_type: DataType
@@ -87,7 +87,7 @@ class ChangeType:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNullability:
-    """Let a column be null, or forbid it."""
+    """Make a column nullable or NOT NULL."""
 
     name: str
     nullable: bool
@@ -119,7 +119,7 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropPrimaryKey:
-    """Make an empty table one without a key."""
+    """Remove the primary key of an empty table."""
 
 
 FieldChange = (
@@ -137,7 +137,7 @@ SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPri
 
 
 def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
-    """A line for each column, option and comment that differs; columns are known by their ids."""
+    """Return a line for each differing column, option and comment; ids identify columns."""
     before = {column.field_id: column for column in old.fields}
     after = {column.field_id: column for column in new.fields}
     for column in new.fields:

@@ -1,1 +1,1 @@
-"""Decides for a job of a whole database which source tables it takes, and into which tables."""
+"""Decides for a job of a whole database which source tables it ingests, and into which tables."""

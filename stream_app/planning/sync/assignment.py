@@ -1,7 +1,7 @@
-"""Decides, also in tasks, which table of a running job takes a source table's messages.
+"""Decides, even in tasks, which table of a running job gets a source table's messages.
 
-A source table that the job should take, and whose table it does not have yet, is new. One that
-shares its table with another (shards) needs no table of its own.
+A source table is new if the job should ingest it and does not have its table yet. A source table
+that shares its table with others (shards) needs no new table.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ TableChoice = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class TableLimit:
-    """The most tables that a job creates."""
+    """The maximum number of tables that a job creates."""
 
     most: int
     FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
     def has_room(self, name: str, known: Collection[str], refused: int) -> bool:
-        """Whether the job has a table, or may make it.
+        """Whether the job has a table, or may create it.
 
         Args:
-            known: names of the tables that it has, or cannot make for now.
-            refused: source tables of which no table could be made; these count too.
+            known: the names of tables that it has, or cannot create for now.
+            refused: source tables whose table could not be created; these count too.
         """
         return name in known or len(known) + refused < self.most
 
     @property
     def what(self) -> str:
-        """Why the job makes no table of another source table."""
+        """Why the job creates no table for a further source table."""
         return f"the job has {self.most} tables, the most that sync.max-tables allows"
 
     @property
     def reason(self) -> str:
-        """The reason why messages of another source table are quarantined."""
+        """The reason why messages of a further source table are quarantined."""
         return f"{self.what}; to fix: {self.FIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Gives source tables to the tables of a job. Can be pickled.
+    """Assigns source tables to the tables of a job. Can be pickled.
 
     Attributes:
         indexes: name of a table → its index in the job.
-        taken: source table → the name of its table; of those that the job has met.
-        refused: source table → why its table could not be made.
-        hidden: ghosts of online schema changes that the driver knows, and has reported.
-        waiting: names of tables that cannot be made for now; the job leaves their messages in the
-            topic until then.
-        full: why the job makes no further table; empty: it does.
+        taken: known source table → the name of its table.
+        refused: source table → why its table could not be created.
+        hidden: ghost tables of online schema changes that the driver has reported.
+        waiting: the names of tables that cannot be created for now, whose messages the job leaves
+            in the topic.
+        full: why the job creates no further table; empty if it does.
     """
 
     rules: SyncRules
@@ -75,7 +75,7 @@ class Assignment:
     full: str = ""
 
     def __call__(self, origin: Origin) -> TableChoice:
-        """The table that takes the messages of a source table."""
+        """Return the table that gets the messages of a source table."""
         if (reason := self.refused.get(origin)) is not None:
             return reason
         name = self.taken.get(origin)
@@ -90,5 +90,5 @@ class Assignment:
             name = decision.name
         if (index := self.indexes.get(name)) is not None or name in self.waiting:
             return index
-        # A dropped table of the job is created again, even by a job at its limit.
+        # A job recreates its dropped table even at the limit.
         return self.full if self.full and origin not in self.taken else NEW

@@ -1,6 +1,6 @@
-"""Collects remarks on a table's columns, for the creation of the table and for later reports.
+"""Collects remarks on a table's columns, for the table's creation and for later reports.
 
-Pure. A format gives remarks on each column (`SourceColumn.remarks`). This module collects them, and
+Pure. A format makes remarks on each column (`SourceColumn.remarks`). This module collects them, and
 adds those that need the table and its source.
 """
 
@@ -42,7 +42,7 @@ class TableRemark:
     remark: Remark
 
     def text(self) -> str:
-        """The remark with the names, which stand before its verb."""
+        """The remark, with the names before its verb."""
         word = "column" if len(self.columns) == 1 else "each of the columns"
         return f"{word} {', '.join(self.columns)} {self.remark.what}"
 
@@ -52,12 +52,12 @@ class TableRemark:
 
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
-    """Remarks on the columns of a new table."""
+    """Return remarks on the columns of a new table."""
     return _gathered((column.name, remark) for column in columns for remark in column.remarks)
 
 
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
-    """Remarks on columns that a table gets after its first rows."""
+    """Return remarks on columns that a table gets after its first rows."""
     columns = list(columns)
     added = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
     return [*_gathered(added), *remarks_of_new(columns)]
@@ -66,12 +66,12 @@ def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
 def remarks_of_existing(
     source: SourceTable, columns: RowType, first_ids: Collection[int], *, inexact: str
 ) -> Sequence[TableRemark]:
-    """Remarks on an existing table.
+    """Return remarks on an existing table.
 
     Args:
         columns: the columns of the table.
         first_ids: the ids of the fields with which the table was created.
-        inexact: the option of remarks that hold for new columns alone.
+        inexact: the option of remarks that apply only to new columns.
     """
     named_remarks: list[tuple[str, Remark]] = []
     for field in columns:
@@ -89,10 +89,10 @@ def remarks_of_existing(
 
 
 def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequence[TableRemark]:
-    """Remarks on columns that only rows of the initial snapshot have.
+    """Return remarks on columns that only rows of the initial snapshot have.
 
     Args:
-        snapshot, changes: the table as messages of either kind show it; None: there are none.
+        snapshot, changes: the table as described by messages of each kind; None without any.
     """
     if snapshot is None or changes is None:
         return []
@@ -101,7 +101,7 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
 
 
 def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
-    """One remark of each kind, with all of its columns."""
+    """Return one remark of each kind, with all of its columns."""
     names: dict[Remark, list[str]] = {}
     for name, remark in named_remarks:
         names.setdefault(remark, []).append(name)
@@ -112,10 +112,10 @@ _DIFFERENCES_MAX = 5
 
 
 def shard_differences(shards: Mapping[str, SourceTable]) -> str:
-    """Texts about the differences between source tables; empty if they are alike.
+    """Describe the differences between source tables; empty if they are alike.
 
     Args:
-        shards: name of a source table → the table as its messages describe it.
+        shards: name of a source table → its description in messages.
     """
     differences = list(_differences(shards)) if shards else []
     more = (

@@ -1,4 +1,4 @@
-"""Decides whether a table of the job can have a name at all, by the rules that name tables.
+"""Decides whether any table of the job can have a name, by the rules that name tables.
 
 Settings for a table name have no effect if no source table can become that table.
 """
@@ -14,7 +14,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 
 
 def unreachable_reason(rules: SyncRules, name: str) -> str:
-    """The reason why no source table can become the table `name`; empty if one can."""
+    """Return the reason why no source table can become the table `name`; empty if one can."""
     sources = list(dict.fromkeys(_sources(rules, name)))
     if not sources:
         return _how_names_look(rules, name)
@@ -23,7 +23,7 @@ def unreachable_reason(rules: SyncRules, name: str) -> str:
 
 
 def nearest_table(name: str, known: Collection[str]) -> str | None:
-    """The known table that may be meant by a name."""
+    """Return the known table that a name probably means."""
     folded = {candidate.lower(): candidate for candidate in sorted(known)}
     parts = [
         candidate for candidate in folded if name.lower() in candidate or candidate in name.lower()
@@ -36,8 +36,8 @@ class _Source(NamedTuple):
     """A source table that may become a table.
 
     Attributes:
-        database: None: any.
-        is_cased: whether the source surely spells the names like that.
+        database: the database's name; None: any.
+        is_cased: whether the source surely has this case.
     """
 
     database: str | None
@@ -58,7 +58,7 @@ def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
 
 
 def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
-    """The source tables that become the table by prefixes and suffixes."""
+    """Return the source tables that become the table by prefixes and suffixes."""
     mapped = {source.lower() for source in rules.table_mapping}
     affixes: dict[str | None, tuple[str, str]] = {None: (rules.table_prefix, rules.table_suffix)}
     prefixes, suffixes = map(_by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
@@ -67,19 +67,19 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
             prefixes.get(database, rules.table_prefix),
             suffixes.get(database, rules.table_suffix),
         )
-    for of, (prefix, suffix) in affixes.items():
+    for only_database, (prefix, suffix) in affixes.items():
         inner = name[len(prefix) : len(name) - len(suffix)]
         if not inner or f"{prefix}{inner}{suffix}" != name or inner.lower() in mapped:
             continue
         for source in _own_names(rules, inner, is_cased=rules.case_sensitive):
             if rules.merge_shards:
-                yield source._replace(database=of)
-            elif of in (None, (source.database or "").lower()):
+                yield source._replace(database=only_database)
+            elif only_database in (None, (source.database or "").lower()):
                 yield source
 
 
 def _own_names(rules: SyncRules, own: str, *, is_cased: bool) -> Iterator[_Source]:
-    """Source tables with this name; for shards, with the database as a prefix."""
+    """Return source tables with this name; for unmerged shards, with the database as prefix."""
     if rules.merge_shards:
         yield _Source(None, own, is_cased)
         return

@@ -20,7 +20,7 @@ _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTable:
-    """Settings for one table; None: the settings for all tables apply."""
+    """The settings for one table; None: the settings for all tables apply."""
 
     primary_keys: Names | None = None
     partition_keys: Names | None = None
@@ -36,11 +36,12 @@ class TableRules:
     """The rules for new tables.
 
     Attributes:
-        primary_keys, partition_keys: for each table that has all of these columns.
-        multiple_table_partition_keys: name of a source table → its partition keys, likewise.
-        sync_primary_keys_from_source_schema: whether the source's key is the table's otherwise.
+        primary_keys, partition_keys: the keys of each table that has all of these columns.
+        multiple_table_partition_keys: name of a source table → its partition keys, if it has the
+            columns.
+        sync_primary_keys_from_source_schema: whether other tables get the source's key.
         options: the options of all tables.
-        tables: name of a table → what is said of it alone.
+        tables: name of a table → its own settings.
     """
 
     primary_keys: Names = ()
@@ -56,7 +57,7 @@ class NewTable:
     """The keys and options of a new table.
 
     Attributes:
-        remarks: what was asked for all tables and does not fit this one, in words.
+        remarks: texts about settings for all tables that do not fit this one.
     """
 
     primary_keys: Names
@@ -68,12 +69,12 @@ class NewTable:
 def new_table(
     rules: TableRules, name: str, origin: Origin, columns: Collection[str], source_key: Names
 ) -> NewTable:
-    """The keys and options of the table `name`.
+    """Return the keys and options of the table `name`.
 
-    Keys for all tables hold where a table has their columns. Keys of one table must be columns.
+    Keys for all tables apply if the table has their columns. Keys of one table must be columns.
 
     Args:
-        source_key: the key of the source table; empty: none.
+        source_key: the key of the source table; empty without one.
 
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
@@ -106,7 +107,7 @@ def new_table(
 
 
 def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options for all tables that apply to a table with this primary key."""
+    """Return the options for all tables that apply to a table with this primary key."""
     if primary_keys:
         return options
     return {key: value for key, value in options.items() if key not in _NEEDS_KEY}
@@ -114,14 +115,14 @@ def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The keys that options name for a new table, and the columns that the table has."""
+    """The keys that settings name for a new table, and the table's columns."""
 
     table: str
     columns: Collection[str]
     remarks: list[str]
 
     def keys(self, what: str, own: Names | None, for_all: Names) -> Names | None:
-        """The keys that hold; None: none, or not all of those for all tables are columns."""
+        """Return the keys that apply; None without keys, or if the table lacks a column of them."""
         wanted = for_all if own is None else own
         missing = [key for key in wanted if key not in self.columns]
         if own is None:

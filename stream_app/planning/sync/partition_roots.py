@@ -1,7 +1,7 @@
-"""Finds the source table whose partitions send the changes in its place.
+"""Detects a partitioned source table whose changes are sent under its partitions' names.
 
 Pure. PostgreSQL publishes changes of a partitioned table under the names of its partitions, unless
-the publication has publish_via_partition_root. The initial snapshot reads the root as well. So the
+the publication has publish_via_partition_root. The initial snapshot also reads the root. So the
 root's table has the rows of that moment, and never changes again.
 """
 
@@ -30,8 +30,8 @@ class SeenTable:
     """The facts that some messages of a source table show.
 
     Attributes:
-        columns: their names.
-        read: rows of the initial snapshot, each as something that is equal for equal rows.
+        columns: the names of the columns.
+        read: rows of the initial snapshot, as values that are equal for equal rows.
         is_changed: whether any message is a change.
     """
 
@@ -60,7 +60,7 @@ def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collect
 
 
 def root_warning(root: Origin, leaves: Collection[Origin]) -> str:
-    """The warning in words."""
+    """Return the text of the warning."""
     names = ", ".join(str(leaf) for leaf in leaves)
     return (
         f"{root} seems to be the root of partitions ({names}): its changes arrive under their "

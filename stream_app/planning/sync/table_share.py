@@ -1,7 +1,7 @@
-"""A job's share of a database's tables, where several jobs share a database.
+"""Defines a job's share of a database's tables, if several jobs share a database.
 
-A hash of a table's name in the warehouse decides. So shards of one table belong to one job, and no
-job needs to know what the others have met.
+A hash of a table's name in the warehouse decides. So shards of one table belong to one job, and
+jobs need no communication.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _TEXT = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TableShare:
-    """A job's share: that of job `number` of `jobs`, counted from 1."""
+    """The share of job `number` of `jobs`, counted from 1."""
 
     number: int
     jobs: int
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
-        """The job's share of a text such as ``3/8``; None: it is none."""
+        """Parse a text such as ``3/8``; None if it is no share."""
         match = _TEXT.fullmatch(text)
         if match is None or int(match[1]) > int(match[2]):
             return None
         return cls(int(match[1]), int(match[2]))
 
     def takes(self, name: str) -> bool:
-        """Whether a table belongs to the job's share, by its name in any case."""
+        """Whether a table belongs to the job's share, ignoring the case of its name."""
         return zlib.crc32(name.lower().encode()) % self.jobs == self.number - 1
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the job's share that also gets the messages which name no table."""
+        """Whether the job also gets the messages that name no table."""
         return self.number == 1
 
     def __str__(self) -> str:

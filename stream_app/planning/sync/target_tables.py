@@ -1,6 +1,6 @@
-"""Decides which tables of the source a job takes, and the name of the table of each.
+"""Decides which source tables a job ingests, and the names of their tables.
 
-Called for each table of the source once, when it appears. Patterns match whole names, as in Java's
+Callers ask once for each source table, when it appears. Patterns match whole names, as in Java's
 `Matcher.matches`.
 
 Source: Paimon `flink/action/cdc/TableNameConverter.java`,
@@ -26,17 +26,18 @@ class SyncRules:
     """The rules that select and name tables; names and meanings are Paimon's.
 
     Attributes:
-        including_tables, excluding_tables: regular expressions of whole names of source tables.
-        including_dbs, excluding_dbs: the same for their databases; an unknown one passes.
-        table_prefix, table_suffix: around the name of each table, unless another rule holds.
-        table_prefix_db, table_suffix_db: by the source's database, in any case.
-        table_mapping: name of the source's table, in any case → name of the table. The name alone
-            as Paimon has it, or with database and schema before it, which outweighs it.
+        including_tables, excluding_tables: regular expressions for whole names of source tables.
+        including_dbs, excluding_dbs: the same for their databases; an unknown database passes.
+        table_prefix, table_suffix: the prefix and suffix of each table's name, unless another rule
+            applies.
+        table_prefix_db, table_suffix_db: the same by the source's database, ignoring case.
+        table_mapping: source table, ignoring case → name of the table. The key is the name alone,
+            as in Paimon, or qualified by database and schema, which has precedence.
         merge_shards: whether tables of one name in several databases or clusters become one table.
-            Else each name begins with its database, and before it with its further cluster.
-        case_sensitive: whether names keep their case; else names of the source and of the mapping
+            Else each name has its database as prefix, and before that a further cluster's name.
+        case_sensitive: whether names keep their case; else names of the source and the mapping
             become lower case.
-        share: the job's own share of all tables; None: the job takes every table.
+        share: the job's own share of all tables; None: the job ingests all tables.
     """
 
     including_tables: str = _EVERY
@@ -58,14 +59,14 @@ class SyncRules:
         return not (self.merge_shards and self.case_sensitive)
 
     def takes(self, origin: Origin) -> bool:
-        """Whether the job takes a table of the source; excluding outweighs including."""
+        """Whether the job ingests a source table; exclusion has precedence over inclusion."""
         database = origin.database
         return (not database or _fits(database, self.including_dbs, self.excluding_dbs)) and _fits(
             origin.table, self.including_tables, self.excluding_tables
         )
 
     def name_of(self, origin: Origin) -> str:
-        """The name of the table: by the mapping, else by the database's affixes, else by all's."""
+        """Return the table's name by the mapping, else the database's, else the general affixes."""
         own = self._own_name(origin)
         for known_as in (str(origin), own):
             if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
@@ -76,7 +77,7 @@ class SyncRules:
         return f"{prefix}{self._cased(own)}{suffix}"
 
     def hides(self, origin: Origin) -> bool:
-        """Whether a table of a MySQL is a ghost that `table_mapping` does not name."""
+        """Whether a MySQL table is a ghost table that `table_mapping` does not name."""
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
         own = self._own_name(origin)
@@ -95,24 +96,24 @@ class SyncRules:
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """The decision that a table takes the rows of a source table."""
+    """The decision that a table gets the rows of a source table."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutTable:
-    """The decision that the job does not take a source table."""
+    """The decision that the job does not ingest a source table."""
 
 
 @dataclass(frozen=True, slots=True)
 class GhostTable:
-    """The decision that the job leaves out a helper table of an online schema change."""
+    """The decision that the job ignores a helper table of an online schema change."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedTable:
-    """The decision that the job should take a source table, but cannot."""
+    """The decision that the job should ingest a source table, but cannot."""
 
     reason: str
     fix: str
@@ -123,10 +124,10 @@ LEFT_OUT = LeftOutTable()
 
 
 def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
-    """Decide into which table a source table goes, or why it is not taken.
+    """Decide into which table a source table goes, or why it is not ingested.
 
     Args:
-        taken: the tables of the source that the job has already → the name of the table of each.
+        taken: source table that the job already has → the name of its table.
     """
     named = bool(origin.database) or rules.merge_shards
     name = rules.name_of(origin) if named else origin.table
@@ -143,7 +144,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         )
     if problem := name_problem(name):
         return RefusedTable(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
-    others = [other for other, of in taken.items() if of == name and other != origin]
+    others = [other for other, table in taken.items() if table == name and other != origin]
     if others and not rules.merge_shards:
         return RefusedTable(
             f"{origin} would become the table {name}, as {min(others)} does",
@@ -173,12 +174,12 @@ def _fits(name: str, including: str, excluding: str | None) -> bool:
 
 
 def name_problem(name: str) -> str:
-    """The reason why no folder can have this name; empty if one can."""
+    """Return the reason why no folder can have this name; empty if one can."""
     if not name:
         return "it is empty"
     if match := _NO_FOLDER.search(name):
         return f"it holds {match[0]!r}"
-    if not name.isprintable():  # such as marks that turn the direction of a line of the log
+    if not name.isprintable():  # such as marks that reverse the direction of a log line
         return "it holds characters that cannot be printed"
     size = len(name.encode())
     return f"it has {size} bytes, {_NAME_BYTES_MAX} at most fit" if size > _NAME_BYTES_MAX else ""

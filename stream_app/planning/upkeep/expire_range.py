@@ -1,12 +1,12 @@
-"""Decides which snapshots and long-lived changelogs expire by a table's options: ranges of numbers.
+"""Decides which range of snapshots and long-lived changelogs expires by a table's options.
 
-Called by `table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs`. It takes and returns
+`table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs` call it. It takes and returns
 numbers and times; `unused_files` decides which files expire with them.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
-`options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: ``time-retained``
-counts from the commit of the next snapshot, not of its own. So a reader of the newest version has
-that time, even if the table was idle before.
+`options/ExpireConfig.java`. As in Paimon after 1.4, ``time-retained`` counts from the commit of the
+next snapshot, not from a snapshot's own. So a reader of the newest version has that time, even if
+the table was idle before.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Retention:
     """The limits by which a chain of versions is retained.
 
     Attributes:
-        num_max: more go, however young they are.
-        num_min: snapshots to keep, however old.
-        time_ms: milliseconds for which a version is kept.
+        num_max: the maximum number of versions, however young they are.
+        num_min: the minimum number of versions, however old they are.
+        time_ms: the milliseconds for which a version is kept.
     """
 
     num_max: int
@@ -50,10 +50,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireRange:
-    """The numbers from `begin` up to, and without, `end`; nothing when they are equal.
+    """The numbers from `begin` to before `end`; empty if they are equal.
 
     Attributes:
-        kept_by: why `end` is not later, for people.
+        kept_by: a text that says why `end` is not later.
     """
 
     begin: int
@@ -74,17 +74,17 @@ def snapshot_range(
     limit: int,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The snapshots that expire, unless a consumer needs them (`limited_by_consumer`).
+    """Return the snapshots that expire, without regard to consumers (`limited_by_consumer`).
 
     Args:
         ids: the numbers of all snapshots, ascending; at least one.
         older_than_ms: the time from which on snapshots are kept.
-        limit: most that may expire.
-        time_of: asked only for snapshots between the least and the most to retain.
+        limit: the maximum number that may expire.
+        time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
     begin, latest = ids[0], ids[-1]
     end, kept_by = _bounded(begin, latest, retention, limit=limit, protected_from=None)
-    # Beyond `num_max` age does not count; the newest snapshot is followed by none.
+    # Beyond `num_max` age does not count. The newest snapshot has no successor.
     for number in range(max(latest - retention.num_max + 1, begin), end):
         followed = time_of(number + 1)
         if followed is not None and older_than_ms <= followed:
@@ -94,7 +94,7 @@ def snapshot_range(
 
 
 def limited_by_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
-    """The range, ending before the first version that a consumer has yet to read."""
+    """Return the range up to the first version that a consumer has yet to read."""
     if protected_from is None or protected_from >= going.end:
         return going
     return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")
@@ -110,11 +110,11 @@ def changelog_range(
     protected_from: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The long-lived changelogs that expire; as Paimon's, the newest of them stays.
+    """Return the long-lived changelogs that expire; as in Paimon, the newest of them stays.
 
     Args:
         ids: the numbers of all long-lived changelogs, ascending; at least one.
-        latest_snapshot: number of the table's newest snapshot, from which numbers are counted.
+        latest_snapshot: the number of the table's newest snapshot, from which versions are counted.
     """
     begin = ids[0]
     end, kept_by = _bounded(
@@ -133,7 +133,7 @@ def changelog_range(
 def _bounded(
     begin: int, latest: int, retention: Retention, *, limit: int, protected_from: int | None
 ) -> tuple[int, str]:
-    """The end of the range by all rules except time, and the rule that set it."""
+    """Return the end of the range by all rules except time, and the rule that set it."""
     bounds = [(latest - retention.num_min + 1, "the number that is retained")]
     if protected_from is not None:
         bounds.append((protected_from, "a consumer"))
@@ -146,10 +146,11 @@ class ExpireConfig:
     """The retention of snapshots and of changelogs.
 
     Attributes:
-        limit: most of each that one expiry deletes.
-        writes_changelog: whether the table has changelog files; else its flushed files are it.
+        limit: the maximum number of each that one expiry deletes.
+        writes_changelog: whether the table has changelog files; else its flushed files serve as the
+            changelog.
         consumers_keep_snapshots: whether consumers protect snapshots, and not only changelogs.
-        cleans_folders: whether folders that became empty are deleted.
+        cleans_folders: whether empty folders are deleted.
     """
 
     snapshots: Retention
@@ -170,7 +171,7 @@ class ExpireConfig:
 
     @property
     def is_changelog_longer(self) -> bool:
-        """Whether changelogs outlive their snapshots: then they get files of their own."""
+        """Whether changelogs outlive their snapshots, and so get their own files."""
         here, there = self.changelogs, self.snapshots
         return (
             here.num_max > there.num_max
@@ -187,14 +188,14 @@ def expire_config(
     time_ms: int | None = None,
     limit: int | None = None,
 ) -> ExpireConfig:
-    """The retention in the options; by default changelogs live as long as snapshots.
+    """Return the retention in the options; by default changelogs live as long as snapshots.
 
     Args:
-        num_max, num_min, time_ms, limit: of snapshots, instead of the options. A maximum below the
-            option's minimum takes that down with it.
+        num_max, num_min, time_ms, limit: the retention of snapshots, which overrides the options. A
+            maximum below the option's minimum also lowers the minimum.
 
     Raises:
-        UsageError: more are to be kept at least than at most.
+        UsageError: the minimum to keep exceeds the maximum.
     """
     most = options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max
     least = options[SNAPSHOT_NUM_RETAINED_MIN]

@@ -1,7 +1,7 @@
 """Computes the time in a partition's values, and decides which partitions have expired.
 
-`table.upkeep.expire_partitions` calls it. Times are local times of day read as if they were UTC, in
-milliseconds, as Paimon compares them. A value without a readable time gives None: its partition
+`table.upkeep.expire_partitions` calls it. Times are local wall-clock times as if they were UTC, in
+milliseconds, as Paimon compares them. A value without a readable time gives None, and its partition
 stays.
 
 Source: Paimon `partition/PartitionTimeExtractor.java`; Java's `DateTimeFormatterBuilder` for what
@@ -38,7 +38,8 @@ class PartitionTime:
     """Reads times from partition values.
 
     Attributes:
-        pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first one.
+        pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first
+            column's value.
         formatter: ``partition.timestamp-formatter`` as a regular expression. None: Paimon's two
             default forms, in which a 13th month is the first of the next year, and so on.
     """
@@ -47,7 +48,7 @@ class PartitionTime:
     formatter: re.Pattern[str] | None
 
     def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
-        """The time of a partition; None if a value that gives it is null, or is not a time."""
+        """Return the time of a partition; None if a needed value is null or not a time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _filled(self.pattern, texts)
         match = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
@@ -58,7 +59,7 @@ class PartitionTime:
 
 
 def time_of_partitions(options: CoreOptions) -> PartitionTime:
-    """The reader of partition times that a table's options ask for.
+    """Return the reader of partition times that a table's options define.
 
     Raises:
         UsageError: the formatter has an unsupported letter.
@@ -68,10 +69,10 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
 
 
 def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
-    """The reader of partition times that the two options ask for.
+    """Return the reader of partition times that the two options define.
 
     Raises:
-        UsageError: the formatter has a letter that we do not know.
+        UsageError: the formatter has an unsupported letter.
     """
     return PartitionTime(pattern, None if formatter is None else _expression(formatter))
 
@@ -79,8 +80,8 @@ def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
 def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
     """Replace ``$column`` by values; None if one of these is null.
 
-    Of two names that fit, the longer one is meant. Nulls in other columns do not matter, as since
-    Paimon 2.0; before it, a null in any column kept the partition.
+    Of two matching names the longer one counts. As in Paimon 2.0, nulls in other columns do not
+    matter; before, a null in any column kept the partition.
     """
     names = sorted(values, key=len, reverse=True)
     name = re.compile(rf"\$({'|'.join(map(re.escape, names))})")
@@ -90,7 +91,7 @@ def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
 
 
 def _expression(formatter: str) -> re.Pattern[str]:
-    """A formatter as a regular expression, with a group for each letter."""
+    """Convert a formatter to a regular expression with a group for each letter."""
     parts: list[str] = []
     seen: set[str] = set()
     for token in _TOKEN.finditer(formatter):
@@ -116,7 +117,7 @@ def _expression(formatter: str) -> re.Pattern[str]:
 
 
 def _lenient(fields: Mapping[str, str]) -> int | None:
-    """The time of parts that may exceed their bounds, and then carry over."""
+    """Return the time of parts that may exceed their bounds, and then carry over."""
     months = int(fields["M"]) - 1
     year = int(fields["y"]) + months // 12
     days = _day_number(year, months % 12 + 1, 1)
@@ -128,7 +129,7 @@ def _lenient(fields: Mapping[str, str]) -> int | None:
 
 
 def _smart(fields: Mapping[str, str]) -> int | None:
-    """The time of parts within their bounds; the 31st of a shorter month is its last day."""
+    """Return the time of parts within bounds; the 31st of a shorter month is its last day."""
     if "yy" in fields:
         year = 2000 + int(fields["yy"])
     elif "y" in fields:
@@ -150,7 +151,7 @@ def _smart(fields: Mapping[str, str]) -> int | None:
 
 
 def _is_time(fields: Mapping[str, str]) -> bool:
-    """Whether no smaller part is given without the larger ones; otherwise only the date counts."""
+    """Whether no smaller part is given without larger ones; otherwise only the date counts."""
     there = [name in fields for name in "HmsS"]
     return there == sorted(there, reverse=True)
 
@@ -160,7 +161,7 @@ def _fraction_ms(fields: Mapping[str, str]) -> int:
 
 
 def _day_number(year: int, month: int, day: int) -> int | None:
-    """Days since 1970; None for a year outside of the supported calendar."""
+    """Return the days since 1970; None for a year outside of the supported calendar."""
     try:
         return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
     except (ValueError, OverflowError):
@@ -172,10 +173,11 @@ class DatedPartition:
     """A partition that has files.
 
     Attributes:
-        partition: serialized BinaryRow.
-        values: as texts, null as the default name; by these partitions are put in order.
-        time_ms: by which its age counts: local time of day as if UTC; None: it has none, and stays.
-        rows: the number of rows of all files, deletes and older versions included.
+        partition: the serialized partition.
+        values: the values as texts, null as the default name; partitions are sorted by them.
+        time_ms: the local wall-clock time as if UTC, from which its age counts; None: it has none,
+            and stays.
+        rows: the number of rows of all files, including deletes and older versions.
     """
 
     partition: bytes
@@ -189,7 +191,7 @@ class DatedPartition:
 def expired_partitions(
     partitions: Iterable[DatedPartition], *, before_ms: int, at_most: int
 ) -> list[DatedPartition]:
-    """The partitions from before a time, in the order of their values; `at_most` of them."""
+    """Return at most `at_most` partitions from before a time, in the order of their values."""
     expired = [
         partition
         for partition in partitions
@@ -201,6 +203,6 @@ def expired_partitions(
 def drop_batches(
     partitions: list[DatedPartition], batch_size: int | None
 ) -> list[list[DatedPartition]]:
-    """One batch of partitions for each commit; without a size, a single batch."""
+    """Return one batch of partitions for each commit; without a size, a single batch."""
     size = batch_size or max(len(partitions), 1)
     return [partitions[first : first + size] for first in range(0, len(partitions), size)]

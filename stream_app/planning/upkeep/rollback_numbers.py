@@ -1,4 +1,4 @@
-"""Decides which versions a rollback deletes, and in which order: pure.
+"""Decides which versions a rollback deletes, and in which order. Pure.
 
 Source: Paimon `table/RollbackHelper.java`.
 """
@@ -16,10 +16,10 @@ class RollbackNumbers:
     """The versions that a rollback deletes and changes.
 
     Attributes:
-        snapshots, changelogs: numbers, in the order of their deletion: the newest first.
-        tags: names, likewise.
-        is_restored: whether the target is a snapshot no longer, so that its file is written again.
-        consumers: those that are ahead of the target, which the rollback would cut.
+        snapshots, changelogs: the numbers in the order of deletion, the newest first.
+        tags: the names in the same order.
+        is_restored: whether the target's snapshot has expired, so that its file is restored.
+        consumers: the consumers that are ahead of the target.
     """
 
     target: int
@@ -30,7 +30,7 @@ class RollbackNumbers:
     consumers: tuple[Consumer, ...]
 
     def is_empty(self) -> bool:
-        """Whether the table is at the target already."""
+        """Whether the table is already at the target."""
         return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
 
 
@@ -42,14 +42,14 @@ def rollback_numbers(
     tags: Mapping[str, int],
     consumers: Iterable[Consumer] = (),
 ) -> RollbackNumbers:
-    """The numbers of everything newer than the target, which a rollback deletes.
+    """Return the numbers of all versions after the target, which a rollback deletes.
 
-    The newest are deleted first, so that the remaining snapshots are always consecutive. Only
-    before an expired target there may be a gap, until the rollback is done.
+    The newest are deleted first, so that the remaining snapshots are always consecutive. Only after
+    an expired target there may be a gap, until the rollback is done.
     """
     numbers = set(snapshots)
     is_restored = target not in numbers
-    # What is a snapshot again needs no changelog that outlives it.
+    # A restored snapshot needs no long-lived changelog.
     last = target - 1 if is_restored else target
     return RollbackNumbers(
         target=target,

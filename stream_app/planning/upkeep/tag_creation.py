@@ -1,6 +1,6 @@
 """Decides which automatic tags are due, their names, and which tags have expired.
 
-Pure decisions; `table.upkeep.tag_upkeep` reads the snapshots and carries them out. Names are those
+Pure. `table.upkeep.tag_upkeep` reads the snapshots and executes the decisions. Tags have the names
 of periods: ``2026-01-31``, ``2026-01-31 07``.
 
 Source: Paimon `tag/TagAutoCreation.java`, `tag/TagTimeExpire.java`, `tag/TagPeriodHandler.java`.
@@ -18,7 +18,7 @@ from stream_app.model.tag import Tag
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTime:
-    """A snapshot and its time for tags, on the wall clock; None: it has no watermark."""
+    """A snapshot and its wall-clock time for tags; None without a watermark."""
 
     snapshot_id: int
     time_ms: int | None
@@ -26,7 +26,7 @@ class SnapshotTime:
 
 @dataclass(frozen=True, slots=True)
 class DueTag:
-    """A tag to make."""
+    """A tag to create."""
 
     name: str
     snapshot_id: int
@@ -34,12 +34,12 @@ class DueTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRules:
-    """Automatic tagging of a table: whether, how often, by which clock.
+    """The rules of a table's automatic tagging.
 
     Attributes:
-        delay_ms: how long a period waits after its end.
-        completes: make the tags of periods without a snapshot, too.
-        num_max: automatic tags to retain; None: all.
+        delay_ms: the time for which a period's tag waits after the period's end.
+        completes: whether to create tags of periods without a snapshot too.
+        num_max: the number of automatic tags to retain; None: all.
     """
 
     periods: TagPeriods
@@ -49,9 +49,9 @@ class TagRules:
 
 
 def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
-    """The first snapshot to examine behind the newest automatic tag, and the next tag's period.
+    """Return the first snapshot to examine after the newest automatic tag, and the next period.
 
-    The beginning of that period is None, and the snapshot 1, when there is none yet.
+    Without an automatic tag, these are snapshot 1, and None for the period's begin.
     """
     begun = [
         (begin, tag.snapshot.snapshot_id)
@@ -67,11 +67,12 @@ def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | Non
 def due_tags(
     rules: TagRules, next_begin: int | None, snapshots: Sequence[SnapshotTime]
 ) -> list[DueTag]:
-    """The tags that snapshots are due, each at most one.
+    """Return the due tags, at most one for each snapshot.
 
     Args:
-        next_begin: the begin of the period that has no tag yet; None: any that has ended is tagged.
-        snapshots: those that were not examined yet, in order.
+        next_begin: the begin of the first period without a tag; None: tag any period that has
+            ended.
+        snapshots: the snapshots that were not examined yet, in order.
     """
     due = []
     for snapshot in snapshots:
@@ -89,20 +90,20 @@ def due_tags(
 
 
 def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
-    """The wall-clock time at which the next period waits for its tag; None: unknown."""
+    """Return the wall-clock time at which the next period's tag is due; None if unknown."""
     return None if next_begin is None else next_begin + rules.periods.period_ms + rules.delay_ms
 
 
 def lacks_snapshot(
     rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
 ) -> bool:
-    """Whether a period is over, but no snapshot can have its tag.
+    """Whether a period is over, but no snapshot can get its tag.
 
     Args:
-        next_begin: the begin of the period that has no tag yet.
-        newest: the newest snapshot without a tag of its period; None: all have one, or come
-            before one that has.
-        now_ms: time of the wall clock.
+        next_begin: the begin of the first period without a tag.
+        newest: the newest snapshot without a tag of its period; None if all have one, or precede
+            one that has.
+        now_ms: the wall-clock time.
     """
     due = due_ms(rules, next_begin)
     if due is None or now_ms < due:
@@ -111,7 +112,7 @@ def lacks_snapshot(
 
 
 def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
-    """The names of the oldest automatic tags beyond the retained number."""
+    """Return the names of the oldest automatic tags beyond the retained number."""
     automatic = sorted(
         (tag.snapshot.snapshot_id, tag.name)
         for tag in tags
@@ -122,7 +123,7 @@ def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
 
 
 def expired_tags(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
-    """The names of the tags whose retention time has passed."""
+    """Return the names of the tags whose retention time has passed."""
     return [
         tag.name
         for tag in tags
@@ -148,12 +149,12 @@ _DIGITS = {"%Y": r"\d{4}", "%m": r"\d{2}", "%d": r"\d{2}", "%H": r"\d{2}", "%M":
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """A way to name periods.
+    """A rule for the names of periods.
 
     Attributes:
         period_ms: the length of a period.
-        pattern: the pattern of names, as `strftime` takes it.
-        is_daily: names of days may have something behind a blank, which is passed over.
+        pattern: the pattern of names for `strftime`.
+        is_daily: whether periods are days, whose names may have an ignored suffix after a blank.
     """
 
     period_ms: int
@@ -161,11 +162,11 @@ class TagPeriods:
     is_daily: bool = False
 
     def name(self, begin_ms: int) -> str:
-        """The tag of the period that begins at a time."""
+        """Return the tag of the period that begins at a time."""
         return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
 
     def begin(self, name: str) -> int | None:
-        """The begin of a tag's period; None if the name is not that of a period."""
+        """Return the begin of a tag's period; None if the name is not that of a period."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         form = self.pattern
         for directive, digits in _DIGITS.items():
@@ -179,12 +180,12 @@ class TagPeriods:
         return round((at - _EPOCH) / timedelta(milliseconds=1))
 
     def last_ended(self, time_ms: int) -> int:
-        """The beginning of the last period that has ended at a time."""
+        """Return the begin of the last period that has ended at a time."""
         return time_ms // self.period_ms * self.period_ms - self.period_ms
 
 
 def tag_periods(period: str, style: str, duration_ms: int | None) -> TagPeriods:
-    """The periods of the options ``tag.creation-period``, ``.period-formatter``, ``-duration``."""
+    """Return the periods of ``tag.creation-period``, ``.period-formatter``, ``-duration``."""
     if duration_ms is not None:
         return TagPeriods(duration_ms, "%Y%m%d%H%M")
     if period == "two-hours":

@@ -1,7 +1,7 @@
-"""Decides which files no version needs when some versions expire.
+"""Decides which files no version needs after some versions expire.
 
-`table.upkeep.expire_snapshots`, `expire_changelogs` and the deletion of tags call it. Manifest
-entries in, manifest entries out; it neither reads nor deletes.
+`table.upkeep.expire_snapshots`, `expire_changelogs` and the deletion of tags call it. It takes and
+returns manifest entries, and neither reads nor deletes.
 
 A file that a snapshot deletes is live in all versions from the one that added it to the one before
 that snapshot. When those have expired, only tags can need it. The nearest earlier tag decides: if
@@ -24,12 +24,12 @@ FileKey = tuple[bytes, int, str]
 
 
 def file_key(entry: ManifestEntry) -> FileKey:
-    """The key by which entries of one file are found."""
+    """Return the key that identifies a file across entries."""
     return entry.partition, entry.bucket, entry.file.file_name
 
 
 def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
-    """The files that a snapshot's changes take out of the table.
+    """Return the files that a snapshot's changes remove from the table.
 
     A file that only changes its level is deleted and added again, and stays.
     """
@@ -42,36 +42,36 @@ def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
 def unprotected_entries(
     entries: Iterable[ManifestEntry], protected: Sequence[Collection[FileKey]]
 ) -> list[ManifestEntry]:
-    """The entries whose file is in no set of protected ones."""
+    """Return the entries whose file is in no protected set."""
     return [entry for entry in entries if not any(file_key(entry) in keys for keys in protected)]
 
 
 def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries of files that a compaction has made.
+    """Return the entries of files that a compaction has written.
 
-    Where the changelog outlives snapshots and has no files of its own, flushed files are the
-    changelog. A file of which it is not known counts as flushed.
+    If the changelog outlives snapshots and has no own files, flushed files are the changelog. A
+    file of unknown source counts as flushed.
     """
     return [entry for entry in entries if entry.file.file_source is FileSource.COMPACT]
 
 
 def tag_before(tagged: Sequence[int], snapshot_id: int) -> int | None:
-    """The newest tagged snapshot before this one; `tagged` ascending."""
+    """Return the newest tagged snapshot before this one; `tagged` is ascending."""
     place = bisect_left(tagged, snapshot_id)
     return tagged[place - 1] if place else None
 
 
 def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
-    """The tagged snapshots that may share metadata with a range of snapshots, `end` excluded.
+    """Return the tagged snapshots that may share metadata with snapshots in [`begin`, `end`).
 
-    These are the tags in the range and the newest one before it; `tagged` ascending.
+    These are the tags in the range and the newest one before it; `tagged` is ascending.
     """
     first = max(bisect_right(tagged, begin) - 1, 0)
     return list(tagged[first : bisect_left(tagged, end)])
 
 
 def nearest_numbers(going: int, kept: Iterable[int]) -> list[int]:
-    """The next smaller and the next larger number, as far as they exist."""
+    """Return the next smaller and the next larger number, if they exist."""
     numbers = sorted(kept)
     below = [number for number in numbers if number < going]
     above = [number for number in numbers if number > going]

@@ -25,7 +25,7 @@ def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str 
         location, identity, share: as in `check_owner`.
 
     Raises:
-        CheckpointError: as `check_owner`.
+        CheckpointError: see `check_owner`.
     """
     check_owner(file.folder, file.state, location, identity, share)
     if not file.state.table:
@@ -48,8 +48,8 @@ def check_owner(
         share: the job's share of a database's tables, such as ``3/8``; empty for all tables.
 
     Raises:
-        CheckpointError: it belongs to another table, to an earlier table at this place, to
-            another job's share, or to a job of other software.
+        CheckpointError: the checkpoint belongs to another table, to an earlier table at this path,
+            to another job's share, or to other software.
     """
     if not state.table:
         if folder.files.exists(folder.path("offsets")):

@@ -70,7 +70,7 @@ def is_temporary(error: BaseException) -> bool:
 def held_after(
     error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
 ) -> HeldTable:
-    """The held state of a table after a failure; `before` is its earlier held state, if any."""
+    """Return a table's held state after a failure; `before` is its earlier held state, or None."""
     tries = 1 if before is None else before.tries + 1
     pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
     if isinstance(error, CompactionWaitError):

@@ -37,7 +37,7 @@ class JobWarning:
     """A warning that the job deviates from a user's expectation, with the remedy.
 
     Attributes:
-        table: ``DATABASE.TABLE``; empty: it concerns the whole job.
+        table: ``DATABASE.TABLE``; empty if the warning concerns the whole job.
         what: describes the deviation, with the columns.
         is_lasting: whether it survives a restart; otherwise each start finds it again.
     """
@@ -58,10 +58,10 @@ class JobState:
     load.
 
     Attributes:
-        table: the table's folder, or that of a database's tables; empty: no job has begun.
+        table: the folder of the table, or of a database's tables; empty before a job has begun.
         table_identity: distinguishes a table from a later one at the same place.
-        share: the job's share of a database's tables, such as ``3/8``; empty: it has all.
-        decoder: what decodes messages since the newest start; empty: the format leaves no choice.
+        share: the job's share of a database's tables, such as ``3/8``; empty if it has all tables.
+        decoder: the decoder of messages since the newest start; empty if the format has only one.
         topic_ids: Kafka's id of each topic that was ever read.
         epoch: the newest epoch that all tables except held ones have; -1 before the first. In a job
             of one table every epoch is a snapshot, so the job does not record it here.
@@ -108,7 +108,7 @@ def read_state(folder: Folder) -> JobState | None:
 
 
 def state_of(folder: Folder) -> JobState:
-    """The state of a checkpoint, as `read_state`; empty when no job has used the checkpoint."""
+    """Return the state of a checkpoint, which is empty if no job has used it; see `read_state`."""
     return read_state(folder) or JobState()
 
 
@@ -119,7 +119,7 @@ class JobStateFile:
         """Read the state.
 
         Raises:
-            CheckpointError: as `read_state`.
+            CheckpointError: see `read_state`.
         """
         self.folder = folder
         self.state = self._saved = state_of(folder)

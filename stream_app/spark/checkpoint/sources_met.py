@@ -15,7 +15,7 @@ SourcesMet = Mapping[str, Collection[str]]
 def with_seen(
     met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
-    """The known source tables of a table, joined with those of another epoch."""
+    """Return the known source tables of a table, extended by those of another epoch."""
     topics = {topic: set(names) for topic, names in met.items()}
     for topic, name in seen:
         topics.setdefault(topic, set()).add(name)

@@ -63,7 +63,7 @@ _BLOCK_TYPES = (
 
 
 class BlockKind(IntEnum):
-    """What a block contains."""
+    """The content of a block."""
 
     CHANGES = 0
     BAD_RECORDS = 1
@@ -83,7 +83,7 @@ class Block:
     """A block and its destination; see `BLOCK_COLUMNS`.
 
     Attributes:
-        keeps_order: as `BucketAssigner.keeps_order`.
+        keeps_order: see `BucketAssigner.keeps_order`.
     """
 
     table: int

@@ -125,7 +125,7 @@ class _OfEpoch(NamedTuple):
 
     Attributes:
         file_io: the first table's file system.
-        file_ios: those of tables that have another one.
+        file_ios: the file systems of tables that do not use the first table's.
     """
 
     next_sequence_numbers: Mapping[int, int]
@@ -149,7 +149,7 @@ def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
 
 
 class _PackedPlans(Mapping[int, TablePlan]):
-    """The plans of an epoch in a task; a table's plan is unpacked when its first block comes."""
+    """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
     def __init__(self, shelves: Mapping[int, bytes], of_epoch: _OfEpoch) -> None:
         self._shelves, self._of_epoch = shelves, of_epoch
@@ -188,7 +188,7 @@ class MessagePart(NamedTuple):
 
     Attributes:
         table: its index.
-        sources: source tables that the messages name; empty: the splitter does not read them.
+        sources: the source tables that the messages name; empty if the splitter does not read them.
     """
 
     table: int
@@ -255,7 +255,7 @@ class EpochPlan:
     once for all epochs. A task unpacks only the tables of its messages.
 
     Attributes:
-        tables: by the index that blocks carry; the messages of other tables are skipped.
+        tables: the tables by their index in blocks; messages of other tables are skipped.
     """
 
     tables: Mapping[int, TablePlan]

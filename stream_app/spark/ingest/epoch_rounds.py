@@ -1,4 +1,4 @@
-"""Brings the messages of one epoch into tables, in rounds: a Spark job and its commits.
+"""Brings the messages of one epoch into tables, in rounds: files written, then commits.
 
 Usually there is one round. Another follows for tables whose plan was outdated when their rows were
 written, and for tables that appear in the messages. Each round reads the messages anew, for those
@@ -50,7 +50,7 @@ class _Unfinished(Generic[Messages]):
 
     Attributes:
         lacking: the tables that need another round.
-        newcomers: creates tables that appear; None: all messages are of known tables.
+        newcomers: creates tables that appear, or None if all messages belong to known tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
         complete: the tables that have the epoch.
@@ -74,7 +74,7 @@ class EpochRounds(Generic[Messages]):
     """Brings epochs into tables, round by round.
 
     Attributes:
-        newcomers: None: no table may appear.
+        newcomers: creates tables that appear, or None if no table may appear.
         read_statements: gets messages that may carry statements of the source, before the commits
             of the tables; the same ones again if the epoch is repeated.
         totals: totals of all epochs and tables that this run has committed.
@@ -174,7 +174,7 @@ class EpochRounds(Generic[Messages]):
         return epoch.complete
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
-        """Write and commit the tables that can be; returns also those that need another round."""
+        """Write and commit the tables that can be. Return also those that need another round."""
         decoded, began = epoch.decoded, self.clock.steady_seconds()
         plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
@@ -272,7 +272,7 @@ class EpochRounds(Generic[Messages]):
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
     ) -> TablePlan | None:
-        """The table's plan for decoding; None: there is none, and `_plan_to_write` fails it."""
+        """Return the table's plan for decoding, or None; then `_plan_to_write` fails the table."""
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
@@ -298,7 +298,7 @@ class EpochRounds(Generic[Messages]):
         return decoded.plan.to_write(parts), others
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """The table's part of the plan, once the table takes rows; None: it has failed."""
+        """Return the table's part of the plan once it accepts rows, or None after a failure."""
         try:
             return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:

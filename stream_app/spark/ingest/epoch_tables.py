@@ -35,12 +35,12 @@ class EpochTables(ABC):
     """The tables of a job.
 
     Attributes:
-        feeds: all tables; a table's place here is its index in blocks. Newcomers are appended.
+        feeds: all tables, at their index in blocks. New tables are appended.
         epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
         state_file: the job's state.
         held: the tables that wait.
         newest_begun: the newest epoch that the tables were to take; -1: none.
-        commits_at_once: the tables whose commits begin together; None: all.
+        commits_at_once: the number of tables whose commits begin together, or None for all.
         snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
     """
@@ -114,7 +114,7 @@ class EpochTables(ABC):
         """
 
     def begin(self, epoch: int, source_begin: Offsets, source_end: Offsets) -> None:
-        """Begin an epoch of the tables; a table that fails from here on lacks it.
+        """Begin an epoch of the tables. A table that fails from now on lacks this epoch.
 
         Args:
             source_begin, source_end: its offsets; none if the source has none.
@@ -137,7 +137,7 @@ class EpochTables(ABC):
 
     @abstractmethod
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
-        """The least sequence number of an epoch's rows, when the table takes rows.
+        """Wait until the table accepts rows, and return their smallest sequence number.
 
         Raises:
             CompactionWaitError: the table must wait, and the others continue.
@@ -147,7 +147,7 @@ class EpochTables(ABC):
         """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:
-            complete: the tables that have got it, with or without changes.
+            complete: the tables that have the epoch, with or without changes.
         """
         self._note_newest(complete)
         self.state_file.note_passing(
@@ -187,7 +187,7 @@ class EpochTables(ABC):
         return waiting is not None and waiting.has_failed and not feed.job.is_open
 
     def await_next(self) -> None:
-        """Note that a table that fails from here on lacks only what follows the newest epoch."""
+        """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun >= 0 and self.epoch_log.goes_back:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
                 self._begin = json.loads(self.epoch_log.source_end(self.newest_begun))
@@ -238,14 +238,14 @@ class StoppingTables(EpochTables):
         return feed.job.follow_and_wait()
 
     def _note_newest(self, _complete: Iterable[TableFeed]) -> None:
-        """Note nothing: each epoch makes a snapshot, which has its number."""
+        """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
 
     def fail(self, _feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
         raise error
 
     def _check_opened(self, _feed: TableFeed) -> None:
-        """Does nothing: the state names no epochs of the table, and `check_next` checks it."""
+        """Do nothing, because the state names no epochs of the table. `check_next` checks it."""
 
 
 class HoldingTables(EpochTables):

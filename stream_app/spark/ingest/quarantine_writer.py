@@ -28,7 +28,7 @@ class Quarantined:
     """The bad records of an epoch.
 
     Attributes:
-        file: None: the records are not kept.
+        file: the file with the records, or None if they are not stored.
         first: place and reason of the first one, in words.
         reasons: number of records of each kind of `bad_reasons.REASON_KINDS`.
     """
@@ -43,8 +43,9 @@ class QuarantineWriter:
     """Keeps bad records and counts them over a run of the job.
 
     Attributes:
-        folder: None: there is no quarantine.
-        bad_records_max: more than these stop the job; None: any number is accepted.
+        folder: the folder of the quarantine, or None without one.
+        bad_records_max: the number of bad records above which the job stops, or None without a
+            limit.
     """
 
     folder: Folder | None

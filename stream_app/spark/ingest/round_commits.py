@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Generic
@@ -81,7 +81,7 @@ class DecodedEpoch(Generic[Messages]):
         plan: the plan of the tables that its blocks are for.
         routed: its blocks.
         route_s: seconds of reading, decoding and routing.
-        began_ms: when reading began, in ms since 1970, UTC.
+        began_ms: when reading began, in ms since 1970, in UTC.
     """
 
     source: SourceEpoch[Messages]
@@ -129,7 +129,7 @@ class RoundCommits(Generic[Messages]):
     complete: list[TableFeed] = field(default_factory=list)
 
     def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
-        """Commit all results; returns the tables whose rows must be written anew.
+        """Commit all results, and return the tables whose rows must be written again.
 
         Raises:
             BaseException: the error of a table, if it ends the job.
@@ -142,17 +142,14 @@ class RoundCommits(Generic[Messages]):
                 self._complete(result)
         try:
             self._note_sources(pending)
-            for result, outcome in self._outcomes(pending):
-                self.tables.state_file.warn(result.feed.take_warnings())
-                if isinstance(outcome, StoppedError | ExpectationError):
-                    raise outcome
-                if isinstance(outcome, BaseException):
-                    self.tables.fail(result.feed, outcome)
-                elif outcome is None:
-                    outdated.append(result.feed)
-                else:
-                    self._complete(result)
-                    result.feed.listener.epoch(outcome)
+            while pending:
+                begun = pending[: self.tables.commits_at_once]
+                del pending[: len(begun)]  # a commit that has begun discards its own files
+                outcomes = map_in_threads(COMMIT_THREADS, self._outcome, begun)
+                for result, outcome in zip(begun, outcomes, strict=True):
+                    self._settle(result, outcome)
+                    if outcome is None:
+                        outdated.append(result.feed)
         finally:
             for result in pending:
                 result.discard()
@@ -170,16 +167,20 @@ class RoundCommits(Generic[Messages]):
         }
         self.tables.state_file.add_source_tables(seen)
 
-    def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
-        """Commit results, `EpochTables.commits_at_once` at the same time.
+    def _settle(self, result: TableResult, outcome: _Outcome) -> None:
+        """Record what became of a table's result.
 
-        Args:
-            pending: those whose commit has not begun.
+        Raises:
+            BaseException: the outcome, if it ends the job.
         """
-        while pending:
-            begun = pending[: self.tables.commits_at_once]
-            del pending[: len(begun)]
-            yield from zip(begun, map_in_threads(COMMIT_THREADS, self._outcome, begun), strict=True)
+        self.tables.state_file.warn(result.feed.take_warnings())
+        if isinstance(outcome, StoppedError | ExpectationError):
+            raise outcome
+        if isinstance(outcome, BaseException):
+            self.tables.fail(result.feed, outcome)
+        elif outcome is not None:
+            self._complete(result)
+            result.feed.listener.epoch(outcome)
 
     def _outcome(self, result: TableResult) -> _Outcome:
         """Commit a table's result, in a thread."""
@@ -210,7 +211,7 @@ class RoundCommits(Generic[Messages]):
         return report
 
     def _follow_source(self, result: TableResult) -> bool:
-        """Evolve a table's schema to its source; returns whether its rows must be decoded anew.
+        """Evolve a table's schema to its source, and return whether its rows must be decoded again.
 
         Raises:
             WrongSourceError: the table cannot follow its source.

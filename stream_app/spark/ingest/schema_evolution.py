@@ -54,7 +54,7 @@ class RenameRules:
 
     Attributes:
         name: the table's name within the job.
-        state: what the job remembers.
+        state: returns the job's state.
         can_alias: as in `TableRenaming`.
     """
 

@@ -55,10 +55,10 @@ def _nameless(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceVerdict:
-    """Decides which source table's records a job takes.
+    """The decision from which source table a job accepts records.
 
     Attributes:
-        own: the source table whose records are taken; empty if there is none.
+        own: the source table whose records are accepted; empty before one is known.
         others: topics and names of which no record is taken.
         is_refused: whether there are too many others.
     """
@@ -73,7 +73,7 @@ def verdict_on(known: Known, records: Records, quarantined: int = 0) -> SourceVe
 
     Args:
         known: the known tables of earlier epochs, all of one source table.
-        records: those with rows.
+        records: the source tables' records that have rows.
         quarantined: records of others that are bad already.
     """
     by_topic = with_seen(known, records)

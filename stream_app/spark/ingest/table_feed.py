@@ -33,13 +33,13 @@ from stream_app.table.job.table_job import IdleReport, TableJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochReport:
-    """One table's result of an epoch.
+    """The result of an epoch for one table.
 
     Attributes:
         skipped: whether the table had the epoch already.
-        quarantined: the bad records; None: there are none.
+        quarantined: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
-        began_ms: when reading began, since 1970 in UTC.
+        began_ms: when reading began, in ms since 1970, in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
 
@@ -90,7 +90,7 @@ class TableFeed:
         sources: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
         expectations: judges the records that violate an expectation.
-        pace_text: the job's choice of the epochs' length, for their snapshots; empty: none.
+        pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
     """
 
     name: str
@@ -129,7 +129,7 @@ class TableFeed:
         return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
-        """Whether a plan's rows must be written anew, without those of other source tables.
+        """Return whether rows must be written again, without those of other source tables.
 
         Raises:
             WrongSourceError: there are too many records of other tables.

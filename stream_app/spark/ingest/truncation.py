@@ -26,10 +26,10 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
 def first_counting_offsets(
     counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
 ) -> Mapping[KafkaPartition, int]:
-    """The first offset that counts, which is the last TRUNCATE's; empty: there was none.
+    """Return partition → offset of the last TRUNCATE; empty without one.
 
     Args:
-        counts: those of the epoch and the table.
+        counts: the counts of the epoch and the table.
         met: the source tables of all rows in the table, and of those in the epoch.
         partitions: `partition_counts` of the epoch.
 

@@ -49,7 +49,7 @@ class RelationSplitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadEpochs:
-    """Runs the epochs of a first load, then those of the topics.
+    """Runs the epochs of a first load, and then those of the topics.
 
     Attributes:
         topics: runs the other epochs.

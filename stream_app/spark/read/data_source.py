@@ -82,7 +82,7 @@ class BatchReader(DataSourceReader):
         """The parts of the current version that tasks can read independently.
 
         Raises:
-            StreamAppError: there is no such version, or a manifest cannot be read.
+            StreamAppError: the version does not exist, or a manifest cannot be read.
         """
         return [InputPartition(part) for part in self.scan.parts(self.columns)]
 
@@ -115,7 +115,7 @@ class FilterPushDown:
         self.__func__ = getattr(DataSourceReader, "pushFilters", None)
 
     def __call__(self, filters: list[Any]) -> list[Any]:
-        """Take filters; return those that Spark must apply."""
+        """Accept filters, and return those that Spark must apply itself."""
         return self._reader.push(filters)
 
 
@@ -225,7 +225,7 @@ def _parted(options: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
-    """The options of the table's catalog; None: there are none."""
+    """Return the options of the table's catalog, or None without one."""
     given = {
         key.lower().removeprefix(CATALOG_PREFIX): value
         for key, value in options.items()

@@ -107,7 +107,7 @@ def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
 
 
 def _after_all_with(prefix: str) -> str | None:
-    """The least text above all texts with this prefix; None: there is none."""
+    """Return the smallest text above all texts with this prefix, or None without one."""
     kept = prefix.rstrip(chr(_LAST_CHARACTER))
     if not kept:
         return None

@@ -58,7 +58,7 @@ Choice = Version | LatestCompacted | VersionBounds | TimeBounds
 
 
 def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
-    """The single option that says where a read begins; None: there is none.
+    """Return the only option that sets where a read begins, or None.
 
     Args:
         refused: keys that this kind of read does not take.

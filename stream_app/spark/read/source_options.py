@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UsageError
+from stream_app.model import store_options
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import scan_options
 from stream_app.model.options.option import (
@@ -36,9 +37,9 @@ CATALOG_PREFIX = "catalog."
 _OF_FILE_SYSTEM = {
     option.key: option
     for option in (
-        Option("s3.endpoint", TEXT, "", "URL of the store, if it is not Amazon S3."),
-        Option("s3.region", TEXT, "", "Region of the store."),
-        Option("s3.path.style.access", TEXT, "", "Whether the bucket stands in a URL's path."),
+        store_options.S3_ENDPOINT,
+        store_options.S3_REGION,
+        store_options.S3_PATH_STYLE,
     )
 }
 """Options of file systems without the keys: plans show options, so keys come from AWS's variables
@@ -110,7 +111,6 @@ SOURCE_OPTIONS: dict[str, Option[Any]] = declared_options(globals()) | _OF_TABLE
 """The options by key; those that tables have too override the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
-_SECRET = ("s3.access-key", "s3.secret-key", "s3.session.token")
 _BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
 
 
@@ -154,7 +154,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
             problems.append(
                 f"option {name!r} is refused, because a plan would show it: set AWS_ACCESS_KEY_ID, "
                 "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
-                if name.lower() in _SECRET
+                if name.lower() in store_options.S3_KEYS
                 else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
             )
             continue

@@ -33,7 +33,7 @@ def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -
 
 
 def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    """The named columns, in the order of the names, as Spark takes them."""
+    """Return the named columns, in the order of the names, in the form that Spark accepts."""
     chosen = batch.select(names)
     return pa.RecordBatch.from_arrays([_spark_column(column) for column in chosen.columns], names)
 

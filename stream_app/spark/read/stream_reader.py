@@ -91,7 +91,7 @@ class StreamReader(DataSourceStreamReader):
         return self._begin
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
-        """The end of the next micro-batch; the previous end when no snapshot has come.
+        """Return the end of the next micro-batch, or the previous end without a new snapshot.
 
         Raises:
             UsageError: the next snapshot has expired; names the first one that is left.

@@ -64,7 +64,7 @@ class TableScan(Protocol):
         ...
 
     def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """The same scan, limited to rows that pass; None: the scan cannot leave rows out."""
+        """Return the same scan limited to matching rows, or None if the scan cannot filter."""
         ...
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
@@ -90,9 +90,9 @@ class VersionScan:
 
     Attributes:
         table: with the columns of the version.
-        snapshot: None: the latest one at planning time.
-        shown: how rows are shown: as they are, or as by a system table.
-        retained_ms: how long the version is kept after it was planned; None: it may expire.
+        snapshot: the snapshot to read, or None for the latest one at planning time.
+        shown: whether rows are shown as they are or as a system table shows them.
+        retained_ms: how long the version is kept after planning, or None if it may expire.
     """
 
     table: FileStoreTable
@@ -107,7 +107,7 @@ class VersionScan:
         return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
 
     def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """As `TableScan.filtered`; skips manifests, files and row groups, too."""
+        """See `TableScan.filtered`. It also skips manifests, files and row groups."""
         return None if self.shown.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
@@ -151,7 +151,7 @@ class ChangesScan:
         return IncrementalRead(self.table, row_kind=self.row_kind).schema
 
     def filtered(self, row_filter: RowFilter) -> TableScan:
-        """As `TableScan.filtered`; skips files and row groups, too."""
+        """See `TableScan.filtered`. It also skips files and row groups."""
         return replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
@@ -178,7 +178,7 @@ class ChangesScan:
 
 @dataclass(frozen=True)
 class SystemScan:
-    """Rows about the table itself, from one of its system tables; one task makes all of them."""
+    """Rows of one of the table's system tables, which one task computes."""
 
     table: FileStoreTable
     name: str

@@ -57,7 +57,7 @@ class ChosenPace:
 
     @property
     def is_kept(self) -> bool:
-        """Whether rows stay as fresh as stated if no epoch takes longer than the last ones."""
+        """Whether rows stay as fresh as stated if epochs become no slower."""
         return self.interval + self.slowest <= self.freshness + 1e-6
 
     def text(self) -> str:
@@ -95,7 +95,7 @@ class Pace(Protocol):
     """Decides when epochs begin. The stream's thread calls it, and the committer's `committed`."""
 
     def looked(self, now: float) -> None:
-        """Note when the topics' ends were asked for, by the steady clock."""
+        """Record when the topics' ends were requested, by the steady clock."""
         ...
 
     def begin(self, epoch: int) -> None:

@@ -41,8 +41,8 @@ class KafkaSource:
     """The topics to read; the attributes are explained at `[source]` of the configuration.
 
     Attributes:
-        min_partitions: least number of reading tasks; None: the number of cores. When the job
-            tolerates lost data, None means one task for each Kafka partition.
+        min_partitions: the minimum number of reading tasks; None means the number of cores, or one
+            task per Kafka partition if the job tolerates lost data.
         kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
     """
 

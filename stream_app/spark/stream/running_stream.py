@@ -62,9 +62,9 @@ class RunningStream:
 
     Attributes:
         drains: whether the stream ends when the source is drained.
-        on_progress: gets the source's state after an epoch.
-        on_idle: gets the source's state when there was nothing new.
-        on_drained: gets the source's state when the job has drained the source.
+        on_progress: called with the source's state after an epoch.
+        on_idle: called with the source's state if there were no new messages.
+        on_drained: called with the source's state after the job has drained the source.
         on_check: called with True whenever the stream is checked, and at last with False.
         stop_requested: set it to end the job after the running epoch.
     """

@@ -36,7 +36,8 @@ class SparkStream:
 
     Attributes:
         messages: the messages, in columns of `MESSAGE_SCHEMA`.
-        trigger: time between the starts of two epochs; None: the stream ends when it is drained.
+        trigger: the time between the starts of two epochs, or None to end when the source is
+            drained.
     """
 
     messages: DataFrame

@@ -88,7 +88,7 @@ class LimitedBorders:
     """Implements `Borders` by the number of messages alone.
 
     Attributes:
-        limit: most messages of an epoch; None: all available ones.
+        limit: the maximum number of messages of an epoch, or None without a limit.
     """
 
     limit: int | None = None
@@ -137,7 +137,7 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: most messages of an epoch, for `borders`; None: all available ones.
+        limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
         loads: number of epochs before the first message; a first load's rows fill them.
@@ -157,7 +157,7 @@ class TopicStream:
     Attributes:
         give: the sink; gets an epoch's ranges and number, returns the number of its messages.
         failure: the sink's own error, of which `give` raises only the first line.
-        borders: ends the epochs; None: the rules' limit does.
+        borders: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
     """
@@ -268,7 +268,10 @@ class TopicStream:
         return epoch + 1
 
     def _next(self, newest: Offsets) -> tuple[int, Offsets]:
-        """The next epoch and its begin; an epoch that an earlier run left open comes first."""
+        """Return the next epoch and its begin offsets.
+
+        An epoch that an earlier run left open comes first.
+        """
         last = self.writer.newest()
         if last is None:
             if not self.writer.has_first_offsets():

@@ -64,7 +64,7 @@ class WholeBorders:
     Attributes:
         look: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
-        patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
+        patience_s: see `PATIENCE_S`; None waits for the rest of a transaction without limit.
     """
 
     reader: MessageReader

@@ -34,8 +34,7 @@ _RETAINED_MS = 6 * 3_600_000
 def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[DataField]:
     """Select the columns to analyze by name; None selects all that can have statistics.
 
-    Raises:
-        UsageError: there is no such column, or it is nested.
+    Raises: UsageError: a name is unknown, or its column is nested.
     """
     if names is None:
         return [column for column in schema.fields if not column.data_type.is_nested]
@@ -66,11 +65,11 @@ def analyze(
 
     Args:
         table: a table of `open_for_writing`.
-        columns: of `analyzed_columns`.
-        threads: that read.
+        columns: the result of `analyzed_columns`.
+        threads: the number of reading threads.
 
     Raises:
-        UnsupportedTableError: the table uses what we do not read rightly.
+        UnsupportedTableError: the table uses a feature that stream_app cannot read.
         CorruptFileError: a file is missing or damaged.
         CommitError: other writers won every race; nothing has changed.
     """

@@ -1,7 +1,7 @@
 """Gathers the statistics of one column, batch after batch, in Arrow's columns.
 
-The figures are those that Spark's ANALYZE writes for Paimon. Texts and bytes get lengths, but no
-least and greatest value. Other types get these values and their fixed width. An unknown figure is
+The figures are those that Spark's ANALYZE writes for Paimon. Strings and binaries get lengths, but
+no minimum and maximum. Other types get these bounds and their fixed width. An unknown figure is
 left out.
 
 Source: Paimon `spark/commands/PaimonAnalyzeTableColumnCommand.scala`,
@@ -26,7 +26,7 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.table.analyze.distinct_sketch import DistinctSketch
 
-_SHORT_DECIMAL = 18  # digits of a decimal that fits into 8 bytes
+_SHORT_DECIMAL = 18  # the precision up to which a decimal fits into 8 bytes
 _WIDTHS = {
     TypeRoot.BOOLEAN: 1,
     TypeRoot.TINYINT: 1,
@@ -48,7 +48,7 @@ _COUNTED = (TypeRoot.DATE, TypeRoot.TIME)
 
 @dataclass(slots=True)
 class ColumnFigures:
-    """The figures of one column so far."""
+    """Accumulates the figures of one column."""
 
     column: DataField
     _rows: int = field(init=False, default=0)
@@ -64,7 +64,7 @@ class ColumnFigures:
         self._distinct = DistinctSketch(self.column.data_type)
 
     def add(self, values: pa.Array) -> None:
-        """Add one batch's values of the column."""
+        """Add the column's values of one batch."""
         self._rows += len(values)
         self._nulls += values.null_count
         present = values.drop_null()
@@ -80,7 +80,7 @@ class ColumnFigures:
             self._add_bounds(present)
 
     def statistics(self) -> ColumnStatistics:
-        """The statistics of all values so far."""
+        """Return the statistics of all values that were added."""
         present = self._rows - self._nulls
         average, longest = self._lengths(present)
         return ColumnStatistics(
@@ -101,7 +101,7 @@ class ColumnFigures:
         self._least, self._greatest = bounds["min"], bounds["max"]
 
     def _lengths(self, present: int) -> tuple[int | None, int | None]:
-        """The average length, rounded up, and the greatest; None for a column without values."""
+        """Return the average length, rounded up, and the maximum length; None without values."""
         root = self.column.data_type.root
         if root in STRING_ROOTS | BINARY_ROOTS:
             return (-(-self._length // present), self._longest) if present else (None, None)
@@ -117,7 +117,7 @@ class ColumnFigures:
         data_type, array = self.column.data_type, pa.array([value], value.type)
         if data_type.root in _COUNTED:
             return str(array.cast(pa.int32())[0].as_py())
-        if data_type.root is TypeRoot.TIMESTAMP_LTZ:  # Paimon writes it in UTC
+        if data_type.root is TypeRoot.TIMESTAMP_LTZ:  # Paimon writes this type in UTC
             array = array.cast(pa.timestamp(value.type.unit))
             data_type = replace(data_type, root=TypeRoot.TIMESTAMP)
         text: str = read_as(array, data_type, _STRING)[0].as_py()

@@ -1,4 +1,4 @@
-"""Counts distinct values in bounded memory: few values exactly, many approximately.
+"""Counts distinct values in bounded memory. A small count is exact, a large one an estimate.
 
 The sketch keeps the smallest hashes so far (k minimum values). Up to `HASHES_MAX` it keeps all
 hashes, so the count is exact. With more, the greatest kept hash shows their density. The standard
@@ -27,10 +27,10 @@ _HASHES = 2.0**64
 
 @dataclass(slots=True)
 class DistinctSketch:
-    """The distinct values of one column.
+    """Counts the distinct values of one column.
 
     Attributes:
-        hashes: uint64 [k], the least ones in ascending order.
+        hashes: uint64 [k], the smallest hashes in ascending order.
     """
 
     data_type: DataType
@@ -39,7 +39,7 @@ class DistinctSketch:
     def add(self, values: pa.Array) -> None:
         """Add values, none of which may be null."""
         if pa.types.is_floating(values.type):
-            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
+            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 counts as 0.0
         new = _hashed(values.unique(), self.data_type)
         if len(self.hashes) == HASHES_MAX:
             new = new[new < self.hashes[-1]]
@@ -53,7 +53,7 @@ class DistinctSketch:
 
 
 def _hashed(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-    """Hash to 64 bits: Murmur's 32 bits of the value prefixed by zero, then prefixed by one."""
+    """Hash to 64 bits, by joining two Murmur hashes of 32 bits with the salts 0 and 1."""
     high, low = (
         hash_columns([pa.repeat(pa.scalar(salt, pa.int32()), len(values)), values],
                      [_SALT, data_type]).view(np.uint32).astype(np.uint64)

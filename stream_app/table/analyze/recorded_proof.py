@@ -12,7 +12,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_proof(table: FileStoreTable, source: str, rows: str) -> Snapshot:
-    """Publish an ANALYZE snapshot with the proof, of now; later snapshots copy it.
+    """Publish an ANALYZE snapshot with a proof dated now; later snapshots copy it.
 
     Args:
         table: a table of `open_for_writing`.

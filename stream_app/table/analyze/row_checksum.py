@@ -1,9 +1,10 @@
-"""Makes the checksum of a table's rows known again, after a commit that did not carry it.
+"""Restores the checksum of a table's rows after a commit that did not carry it.
 
-1. Find the newest version of which no row waits for a compaction. In that version readers see
-   exactly the rows to which the changelog leads.
-2. Read its rows whole, beside the table's jobs.
-3. Commit an ANALYZE snapshot. It adds the checksum of all later commits to that of the read rows.
+1. Find the newest version in which no row waits for a compaction. Its readers see exactly the rows
+   that the changelog produces.
+2. Read all of its rows, while the table's jobs run on.
+3. Commit an ANALYZE snapshot. It joins the checksum of the read rows with those of all later
+   commits.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ _RETAINED_MS = 6 * 3_600_000
 
 
 def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | None:
-    """Read the table, and return the ANALYZE snapshot with its checksum; None without a snapshot.
+    """Read the table, commit its checksum and return the ANALYZE snapshot; None for an empty table.
 
     Args:
         table: a table of `open_for_writing`.
-        threads: that read.
+        threads: the number of reading threads.
 
     Raises:
-        UsageError: the table keeps no checksum, or rows of all its versions wait.
-        UnsupportedTableError: the table uses what we do not read rightly.
+        UsageError: the table keeps no checksum, or every version has rows that wait for a
+            compaction.
+        UnsupportedTableError: the table uses a feature that stream_app cannot read.
         CorruptFileError: a file is missing or damaged.
-        CommitConflictError: another engine, or a schema, has changed the table meanwhile.
+        CommitConflictError: another engine's commit or a new schema came during the read.
         CommitError: other writers won every race; nothing has changed.
     """
     if why := why_unsummed(table.schema):

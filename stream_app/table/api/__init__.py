@@ -1,4 +1,4 @@
-"""The Python interface: a table and its methods.
+"""The Python interface to tables and databases.
 
 This package holds only what users import.
 """

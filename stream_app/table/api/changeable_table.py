@@ -23,17 +23,18 @@ class ChangeableTable:
     def analyze(
         self, *, columns: Sequence[str] | None = None, threads: int | None = None
     ) -> int | None:
-        """Publish statistics of the newest version, as Spark's ANALYZE; the snapshot's number.
+        """Publish statistics of the newest version as Spark's ANALYZE does.
 
-        ``system("statistics")`` has them. None: the table has no snapshot.
+        Returns the number of the ANALYZE snapshot; None if the table has no snapshot.
+        ``system("statistics")`` shows the statistics.
 
         Args:
-            columns: that get statistics; None: all that are not nested.
-            threads: number of reading threads; None: as in `read`.
+            columns: names of columns that get statistics; None: all columns that are not nested.
+            threads: the number of reading threads; None: as in `read`.
 
         Raises:
-            UsageError: an unknown or a nested column.
-            UnsupportedTableError: the table uses what we do not read rightly, or cannot write.
+            UsageError: a column is unknown or nested.
+            UnsupportedTableError: the table uses a feature that stream_app cannot read or write.
             CorruptFileError: a file is missing or damaged.
             CommitError: other writers won every race; nothing has changed.
         """
@@ -43,16 +44,17 @@ class ChangeableTable:
         return snapshot.snapshot_id if snapshot else None
 
     def overwrite(self, rows: object, *, partition: Mapping[str, str] | None = None) -> int | None:
-        """Replace partitions, or the table, by other rows, as INSERT OVERWRITE; the snapshot.
+        """Replace partitions or the whole table by other rows, as INSERT OVERWRITE does.
 
-        No changelog has the change. None: nothing is to be replaced.
+        Returns the number of the snapshot; None if there is nothing to replace. No changelog
+        records the change.
 
         Args:
-            rows: a table or a stream of Arrow, which is held in memory. A column that it lacks is
-                null, or has the value of `partition`.
-            partition: ``{"dt": "2026-01-31"}`` replaces these partitions, also by no rows. None:
-                those of the rows, or the table if it has no partitions or
-                ``dynamic-partition-overwrite`` is false.
+            rows: an Arrow table or stream, which is held in memory. A missing column is null, or
+                gets its value from `partition`.
+            partition: ``{"dt": "2026-01-31"}`` replaces the partitions that match, even if there
+                are no rows. None replaces the partitions of the rows. It replaces the whole table
+                if that has no partitions or ``dynamic-partition-overwrite`` is false.
 
         Raises:
             UsageError: the rows do not fit the table, or belong to another partition.

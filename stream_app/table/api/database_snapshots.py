@@ -28,7 +28,7 @@ class DatabaseSnapshots:
     """The snapshots of one database.
 
     Attributes:
-        folder: the database's folder, as the file system has it.
+        folder: the database's folder, as its file system spells the path.
     """
 
     folder: str
@@ -45,12 +45,12 @@ class DatabaseSnapshots:
         return sorted(there, key=lambda one: (one.time_ms, one.epoch))
 
     def names(self, job: str = "") -> list[str]:
-        """The names of the files, of all jobs or of one."""
+        """The names of the files of all jobs, or of one job."""
         names = self.file_io.list_names(f"{self.folder}/{FOLDER}")
         return [name for name in names if _NAME.fullmatch(name) and name.endswith(f"{job}.json")]
 
     def add(self, snapshot: DatabaseSnapshot) -> None:
-        """Publish a snapshot; a repeated epoch replaces its own."""
+        """Publish a snapshot; a repeated epoch replaces the file of its first attempt."""
         data = json.dumps(snapshot.document(), ensure_ascii=False).encode()
         self.file_io.overwrite(self._path(snapshot), data)
 
@@ -59,7 +59,7 @@ class DatabaseSnapshots:
         self.file_io.delete(f"{self.folder}/{FOLDER}/{name}")
 
     def read(self, name: str) -> DatabaseSnapshot | None:
-        """The snapshot of a file; None: its job has just deleted it.
+        """Read the snapshot in a file; None if its job has just deleted the file.
 
         Raises:
             CorruptFileError: the file is damaged.
@@ -84,7 +84,7 @@ def database_snapshots(location: str, options: Mapping[str, str] | None) -> Data
     """The snapshots of the database in a folder.
 
     Args:
-        options: the options of the file system.
+        options: options of the file system.
 
     Raises:
         UsageError, StorageError: as `file_io_of`.

@@ -39,7 +39,7 @@ class DatabaseAsOf:
 
     @property
     def tables(self) -> list[str]:
-        """The names of the tables that belong to it."""
+        """The names of the tables in the database snapshot."""
         return sorted(self.snapshot.tables)
 
     def snapshot_of(self, table: str) -> int:
@@ -60,7 +60,7 @@ class DatabaseAsOf:
         limit: int | None = None,
         threads: int | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows of a table at the transaction; see `PaimonTable.read`.
+        """Read a table's rows as of the transaction; see `PaimonTable.read`.
 
         Raises:
             UsageError: as `snapshot_of` and `PaimonTable.read`.
@@ -116,7 +116,7 @@ class PaimonDatabase:
         return database_snapshots(self.folder, self.file_io_options)
 
     def snapshots(self) -> list[DatabaseSnapshot]:
-        """The database snapshots whose tables' snapshots are all there, the oldest first.
+        """The database snapshots of which no table's snapshot has expired, the oldest first.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -131,14 +131,14 @@ class PaimonDatabase:
         return [one for one in snapshots if is_kept(one, earliest)]
 
     def as_of(self, *, transaction: str | None = None) -> DatabaseAsOf:
-        """The tables at one transaction.
+        """Return the tables as of one transaction.
 
         Args:
-            transaction: its id, as the END marker has it, or PostgreSQL's number alone. None: the
-                newest transaction that a database snapshot has.
+            transaction: its id as in the END marker, or PostgreSQL's transaction number alone.
+                None: the newest transaction that has a database snapshot.
 
         Raises:
-            UsageError: no database snapshot is at this transaction.
+            UsageError: no database snapshot belongs to this transaction.
             CorruptFileError, StorageError: as `snapshots`.
         """
         snapshots = self.snapshots()
@@ -170,10 +170,10 @@ class PaimonDatabase:
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
-    """Whether none of the tables' snapshots has expired.
+    """Whether every table still has its snapshot.
 
     Args:
-        earliest: table → its earliest snapshot; None: the table is gone.
+        earliest: table → its earliest snapshot; None for a dropped table.
     """
     firsts = ((at.snapshot, earliest.get(name)) for name, at in snapshot.tables.items())
     return all(first is not None and first <= number for number, first in firsts)
@@ -188,7 +188,7 @@ def open_database(
     """Open a database of a warehouse, for its snapshots of all tables.
 
     Args:
-        name: the database's folder, such as ``./warehouse/shop.db``; or a name in `warehouse`.
+        name: the database's folder, such as ``./warehouse/shop.db``, or its name in `warehouse`.
         file_io_options: the options of the file system, such as ``s3.endpoint``.
     """
     text = os.fspath(name)

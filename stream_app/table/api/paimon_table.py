@@ -1,7 +1,7 @@
 """A Paimon table for readers in Python: rows as Arrow, without Spark.
 
-``stream_app.open_table`` returns it. A `PaimonTable` is also an Arrow stream itself, so that
-whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes the table.
+``stream_app.open_table`` returns it. A `PaimonTable` is itself an Arrow stream, so any consumer of
+such streams accepts it: ``duckdb``, ``polars.DataFrame``, ``pyarrow.table``.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class PaimonTable(ChangeableTable):
 
     @property
     def location(self) -> str:
-        """Path of the folder of the table, or of its branch."""
+        """The path of the table's or branch's folder."""
         return self.store.version_root
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns, by its latest schema when it was opened."""
+        """The columns of the schema that was the latest when the table was opened."""
         columns = self.store.schema.fields
         return shown_schema(columns, arrow_schema(columns))
 
@@ -89,30 +89,29 @@ class PaimonTable(ChangeableTable):
         threads: int | None = None,
         protect: str | None = None,
     ) -> pa.RecordBatchReader:
-        """The newest row of each key, or all rows without a key, while they are read.
+        """Read the newest row of each key, or all rows of a table without a key.
 
-        Batches come as they are ready. Memory is a few megabytes for each sorted run of the
-        splits that are open, of which there are as many as threads.
+        Batches arrive while the table is read. Each thread has one open split, and each sorted run
+        of it takes a few megabytes of memory.
 
         Args:
-            columns: names, in the order wanted; None: all.
-            where: rows for which this is true.
-            snapshot: number of the version, which is read with the columns of its time. Without
-                any of these four, the latest version is read.
-            tag: name of the version.
-            timestamp: the last version of this time, see `Version`.
-            watermark: the first version that has reached it.
-            limit: the most rows to return.
-            threads: number of reading threads; None: the machine's cores, up to `THREADS_MAX`. Rows
-                come in a fixed order, bucket by bucket, with 1.
-            protect: the version does not expire until the reader is read or dropped, for at most
-                this duration (``"1 h"``). By a tag, so the table is written; None: it is not, and
-                the version may expire.
+            columns: names of columns, in the order of the result; None: all.
+            where: a condition; only rows for which it is true are returned.
+            snapshot: the number of the version, which is read with its own schema. Without
+                `snapshot`, `tag`, `timestamp` and `watermark` the latest version is read.
+            tag: the name of a tag.
+            timestamp: a time; the newest version that is not later is read, see `Version`.
+            watermark: the first version with at least this watermark is read.
+            limit: the maximum number of rows.
+            threads: the number of reading threads; None: the machine's cores, up to `THREADS_MAX`.
+                One thread returns rows in a fixed order, bucket by bucket.
+            protect: a duration such as ``"1 h"``. For at most this time, a tag keeps the version
+                from expiry until the reader is exhausted or dropped. None writes no tag.
 
         Raises:
-            UsageError: an unknown column, a wrong condition, no such version.
-            UnsupportedTableError: the table uses what we do not read rightly.
-            CorruptFileError: while it is read: a file is missing or damaged.
+            UsageError: a column is unknown, the condition is wrong, or the version does not exist.
+            UnsupportedTableError: the table uses a feature that stream_app cannot read.
+            CorruptFileError: a file is missing or damaged; the reader raises it.
             OSError: the tag cannot be written.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
@@ -143,20 +142,20 @@ class PaimonTable(ChangeableTable):
         where: Where | None = None,
         threads: int | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows added between two versions, with the columns of today.
+        """Read the rows added between two versions, in the columns of the latest schema.
 
         Args:
             between: two snapshots by number, or two tags by name; the first one is excluded.
             between_timestamps: instead of `between`; the first one is excluded.
             scan_mode: delta, changelog, diff or auto: see `ScanMode`.
-            row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
-                without it only those that were added.
+            row_kind: prepend a column ``rowkind`` (+I, -U, +U, -D) and return rows of all kinds; by
+                default only added rows are returned.
             columns: as `read`.
             where: as `read`; it sees every row, also old ones.
             threads: as `read`.
 
         Raises:
-            UsageError: no such version, or not any more; or as `read`.
+            UsageError: a version does not exist or has expired; or as `read`.
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
@@ -183,21 +182,23 @@ class PaimonTable(ChangeableTable):
         where: Where | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> Generator[ChangelogBatch, None, None]:
-        """The changes of snapshot after snapshot, with row kinds; close the reader to end it.
+        """Stream the changes of each snapshot with their row kinds, until the reader is closed.
 
         Args:
-            start: a `StartMode` such as ``latest-full``. Without it, from `snapshot` or `timestamp`
-                on when one is given, else what the table's options say (``scan.mode``).
-            end: the last snapshot; None: the latest of now, or none with `follow`.
-            follow: wait for what is still to come.
-            consumer_id: keeps how far rows have been taken, at least once; None: ``consumer-id``.
-            ignore_progress: begin at the start, although the consumer has been here before.
+            start: a `StartMode` such as ``latest-full``. Without it, the stream starts from
+                `snapshot` or `timestamp`, or as the table's ``scan.mode`` says.
+            end: the last snapshot; None: the latest one at the call, or no end with `follow`.
+            follow: wait for further snapshots.
+            consumer_id: a Paimon consumer, which stores the next snapshot for at-least-once reads;
+                None: the table's ``consumer-id``.
+            ignore_progress: begin at the start, even if the consumer has progress.
             columns: as `read`.
             where: as `read`; it sees every row, also old ones.
 
         Raises:
-            UsageError: no such start; or while it is read: the next snapshot has expired.
-            CheckpointError: the table was rolled back behind what was read, and written again.
+            UsageError: the start does not exist, or the next snapshot expires during the read.
+            CheckpointError: the table was rolled back to before the reader's position, and written
+                again.
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         store = self.store
@@ -226,20 +227,20 @@ class PaimonTable(ChangeableTable):
         timestamp: Timestamp | None = None,
         watermark: int | None = None,
     ) -> pa.Table:
-        """One of Paimon's system tables, such as ``files``: facts about the table.
+        """Return one of Paimon's system tables, such as ``files``.
 
-        ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
-        compaction has removed yet. `read_incremental` has changes between versions. ``ro`` is what
-        a full compaction has merged.
+        ``audit_log`` prepends a column ``rowkind``, and shows deletes that no compaction has
+        removed yet. ``ro`` shows the rows that full compactions have merged. `read_incremental` has
+        the changes between versions.
 
         Args:
-            snapshot: number of the version whose files, statistics or rows are shown; as `read`.
+            snapshot: the number of the version whose files, statistics or rows are shown.
             tag: as `read`.
             timestamp: as `read`.
             watermark: as `read`.
 
         Raises:
-            UsageError: no such system table or version.
+            UsageError: the system table or the version does not exist.
             CorruptFileError: a file of metadata is missing or damaged.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
@@ -258,10 +259,11 @@ class PaimonTable(ChangeableTable):
         timestamp: Timestamp | None = None,
         watermark: int | None = None,
     ) -> list[DataSplit]:
-        """Parts that `read_split` reads independently, even in another process.
+        """Return the splits, each of which `read_split` can read alone, even in another process.
 
         Args:
-            where: leaves out what holds no row for which this is true; give it to `read_split` too.
+            where: a condition that prunes splits and files without a match. Pass it to `read_split`
+                too, which filters the rows.
 
         Raises:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
@@ -278,7 +280,7 @@ class PaimonTable(ChangeableTable):
         columns: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows of one split, in one thread.
+        """Read the rows of one split in one thread.
 
         Raises:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
@@ -289,7 +291,7 @@ class PaimonTable(ChangeableTable):
         return _reader(schema, shown_batches(schema, read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
-        """All rows, for libraries that take Arrow's streams."""
+        """Export all rows through Arrow's C stream interface."""
         return self.read().__arrow_c_stream__(requested_schema)
 
 
@@ -309,8 +311,8 @@ def open_table(
             also come from AWS's variables.
 
     Raises:
-        TableNotFoundError: there is none.
-        UsageError: the location is of a file system that we do not know, or a wrong option.
+        TableNotFoundError: the table does not exist.
+        UsageError: the location's file system is unknown, or an option is wrong.
         StorageError: the file system or the catalog cannot be reached, or refuses.
     """
     store = open_named_table(os.fspath(path), catalog=catalog, file_io_options=file_io_options)
@@ -319,7 +321,7 @@ def open_table(
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """At most `limit` rows; stops reading there."""
+    """Yield at most `limit` rows, and then stop reading."""
     left = limit
     while left and (batch := next(batches, None)) is not None:
         yield batch.slice(0, left)

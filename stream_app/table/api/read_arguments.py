@@ -12,14 +12,14 @@ THREADS_MAX = 8
 
 
 def chosen_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The names as a tuple; None: all columns."""
+    """Return the column names as a tuple; None, for all columns, stays None."""
     if isinstance(columns, str):
         raise UsageError(f"columns = {columns!r} is one text", fix=f"give a list: [{columns!r}]")
     return None if columns is None else tuple(columns)
 
 
 def reading_threads(threads: int | None, limit: int | None) -> int:
-    """The number of threads that read, by default by the machine's cores."""
+    """Return the number of reading threads, by default 1 with a limit, else the machine's cores."""
     if limit is not None and limit < 0:
         raise UsageError(f"limit {limit} is below 0", fix="give 0 or more")
     if threads is None:

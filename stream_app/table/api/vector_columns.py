@@ -1,7 +1,7 @@
 """Shows VECTOR columns as Arrow's fixed-size lists, which vector libraries expect.
 
-Files, merges and changes use variable lists, in which a null takes no space. Vectors inside nested
-columns stay such lists.
+Data files, merges and changes use variable-size lists, in which a null takes no space. Vectors
+inside nested columns stay variable-size lists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import RowType, TypeRoot
 
 
 def shown_schema(columns: RowType, schema: pa.Schema) -> pa.Schema:
-    """The schema in which rows of these columns are shown."""
+    """Return the Arrow schema with VECTOR columns as fixed-size lists."""
     lengths = {
         column.name: column.data_type.length
         for column in columns
@@ -29,7 +29,7 @@ def shown_schema(columns: RowType, schema: pa.Schema) -> pa.Schema:
 
 
 def shown_batches(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows in the schema of `shown_schema`."""
+    """Yield the batches cast to the result of `shown_schema`."""
     if not any(pa.types.is_fixed_size_list(field.type) for field in schema):
         return batches
     return (
@@ -45,7 +45,7 @@ def shown_batches(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def _vectors(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Lists of one length, or null, as lists of a fixed size."""
+    """Convert variable-size lists of equal length, or null, to fixed-size lists."""
     nulls = values.is_null()
     starts = values.offsets.to_numpy()[:-1].astype(np.int64)
     places = starts[:, None] + np.arange(data_type.list_size)

@@ -29,13 +29,13 @@ def changelog_findings(
     hints: tuple[int | None, int | None],
     where: str,
 ) -> Iterator[Finding]:
-    """Problems of the long-lived changelogs and of their hints.
+    """Check the long-lived changelogs and their hints.
 
-    A changelog and the snapshot of its number may both be there: an expiry was interrupted.
+    A changelog and the snapshot of its number may both exist after an interrupted expiry.
 
     Args:
-        changelogs: numbers, ascending.
-        earliest_snapshot: the first one of the table; None when there is none.
+        changelogs: their numbers in ascending order.
+        earliest_snapshot: the number of the table's earliest snapshot; None without snapshots.
         hints: as `hint_findings`.
     """
     numbers = list(changelogs)
@@ -58,9 +58,9 @@ def consumer_findings(
     """Findings about a consumer's next snapshot.
 
     Args:
-        earliest: the first snapshot or changelog whose changes can be read; None: there is none.
-        latest: the newest snapshot; None: there is none.
-        where: the consumer's file.
+        earliest: the first snapshot or changelog whose changes can be read; None without one.
+        latest: the newest snapshot; None without snapshots.
+        where: the path of the consumer's file.
     """
     name, following = consumer.consumer_id, consumer.next_snapshot
     if earliest is not None and following < earliest:
@@ -84,7 +84,7 @@ def consumer_findings(
 
 
 def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list[Finding]:
-    """All problems of the chain of a table's versions.
+    """Return all problems of the chain of a table's versions.
 
     Jobs run on during the check. So it reads a reference before the file that it refers to. It
     lists snapshots before the changelogs that some of them become.
@@ -109,7 +109,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
-    """The findings about consumers, except those that expired because they were inactive."""
+    """Return the findings about consumers that have not expired for inactivity."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:

@@ -6,7 +6,7 @@ both sides when no change touches their keys.
 
 ``changelog-producer`` decides what the changes are, and which rows they lead to:
 
-* ``none``: the files of APPEND snapshots, merged by the table's own rule. So this checks the
+* ``none``: the files of APPEND snapshots, merged by the table's own rule. So this mode checks the
   compactions.
 * ``input``: changelog files, by the same rule.
 * ``lookup``, ``full-compaction``: changelog files of compactions. They lead to the rows of the
@@ -71,7 +71,8 @@ class ChangelogCheck:
     """Compares the rows of a replay with those of the newest snapshot.
 
     Attributes:
-        left_out: what could not be compared, and why; grows.
+        left_out: texts about rows that could not be compared, with the reason; the check adds to
+            it.
     """
 
     replay: TableReplay
@@ -79,10 +80,10 @@ class ChangelogCheck:
     left_out: set[str] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
-        """A finding for each bucket that differs.
+        """Yield a finding for each bucket that differs.
 
         Raises:
-            CorruptFileError: a file cannot be read, which is a finding of another kind.
+            CorruptFileError: a file cannot be read; the caller reports that as another finding.
         """
         for bucket in self.replay.buckets(self.progress):
             differ = self._bucket(bucket)
@@ -95,7 +96,7 @@ class ChangelogCheck:
 
     def _bucket(self, files: BucketReplay) -> RowDifferences | None:
         read = {*files.base, *files.changes, *files.last}
-        if not self._table.merges_by_vectors:  # vectors change a file's rows
+        if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
             read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
         last = [file for file in files.last if file in read]
         rows = merged_rows(self._table, self._live(self.replay.last, files.bucket), last)
@@ -107,8 +108,7 @@ class ChangelogCheck:
         )
 
     def _as_recorded(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as a compaction's changelog records them; even single rows pass through the
-        merge.
+        """Return the rows as a compaction's changelog records them, so single rows are merged too.
 
         A compaction that only upgrades a file does not merge its rows, but its changelog has them
         merged. So a group of columns whose sequence field is null has values in the file and none
@@ -123,7 +123,7 @@ class ChangelogCheck:
         )
 
     def _may_forget_deletes(self, files: BucketReplay) -> bool:
-        """Whether the table may rightly have rows that its changes do not lead to."""
+        """Whether a correct table may have rows that a replay of its changes lacks."""
         if self.replay.may_forget_deletes:
             self.left_out.add(FORGOTTEN_DELETES)
             return True
@@ -133,7 +133,7 @@ class ChangelogCheck:
         return False
 
     def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """The rows that the changes of the files in `read` result in, in key order."""
+        """Yield the rows that result from the changes of the files in `read`, in key order."""
         layout, function = self._rule()
         is_by_number = self.replay.is_by_sequence_number
         places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
@@ -142,7 +142,7 @@ class ChangelogCheck:
             layout.key_names,
             None if is_by_number else places,
         )
-        # By a sequence field, a delete of the base may be newer than a later change.
+        # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
             self._live(self.replay.base, files.bucket),
@@ -161,7 +161,7 @@ class ChangelogCheck:
             yield without_deletes(function.merge(window, layout))
 
     def _rule(self) -> tuple[KeyValueLayout, MergeFunction]:
-        """The rule that orders two changes of one key, and merges them."""
+        """Return the layout that orders the changes of a key, and the function that merges them."""
         if self.replay.is_by_sequence_number:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
@@ -197,8 +197,8 @@ class _ChangeFiles:
     """Reads files of changes in batches that split no key.
 
     Attributes:
-        places: the files' positions in time, from which rows get new sequence numbers; None: rows
-            keep theirs.
+        places: file name → its position in time, from which rows get new sequence numbers. None:
+            rows keep their numbers.
     """
 
     files: KeyValueFileReader

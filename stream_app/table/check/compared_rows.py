@@ -45,11 +45,11 @@ class ComparedRows(Protocol):
 
     @property
     def buckets(self) -> Collection[BucketId]:
-        """The buckets that have files."""
+        """The buckets with files."""
         ...
 
     def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
-        """The newest row of each key; see `diff_read.merged_rows`.
+        """Yield the newest row of each key; see `diff_read.merged_rows`.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -58,10 +58,10 @@ class ComparedRows(Protocol):
 
 
 def as_compared(table: FileStoreTable) -> FileStoreTable:
-    """The table whose buckets are compared: itself, or another one; see the module.
+    """Return the table whose buckets are compared: the given one, or one that the module describes.
 
-    The partition columns of one without partitions are nullable, because a delete need not name a
-    partition.
+    In a table without partitions the former partition columns are nullable, because a delete need
+    not name a partition.
     """
     if table.kind.postpones:
         options = {**table.schema.options, "bucket": str(SHARES)}
@@ -93,9 +93,8 @@ class RowsOnDisk:
 
     Attributes:
         table: a table of `as_compared`.
-        folder: an empty one, which the caller deletes.
-        refused: changes that leave out a value which was not sent before; see
-            `WrittenFiles.refused`.
+        folder: an empty folder, which the caller deletes.
+        refused: changes that omit a value which no earlier change has; see `WrittenFiles.refused`.
     """
 
     table: FileStoreTable
@@ -124,7 +123,7 @@ class RowsOnDisk:
         self._next_sequence_number += most
 
     def empty(self) -> None:
-        """Forget all rows: the source has deleted them."""
+        """Forget all rows, because the source has deleted them."""
         self._files.clear()
         self.refused.clear()
 
@@ -134,7 +133,7 @@ class RowsOnDisk:
         return self._files.keys()
 
     def rows(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
-        """See `ComparedRows.rows`; also the newest rows that are deletes, if asked for."""
+        """See `ComparedRows.rows`; `keep_deletes` also keeps keys whose newest row is a delete."""
         scratch, files = self._scratch(), self._files[bucket]
         return merged_rows(scratch, scratch.bucket_files(*bucket), files, keep_deletes=keep_deletes)
 
@@ -149,7 +148,7 @@ class RowsOnDisk:
 class RowsOfTable:
     """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets.
 
-    The rows of ``bucket-postpone`` are changes, in the order in which they count.
+    The rows of ``bucket-postpone`` are changes in the order of their application.
     """
 
     table: FileStoreTable
@@ -179,10 +178,10 @@ class RowsOfTable:
 def rows_by_key(
     table_rows: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
 ) -> RowsOnDisk:
-    """The rows of a table in the buckets of `as_compared`.
+    """Distribute the rows of a table to the buckets of `as_compared`, on local disk.
 
     Args:
-        without: keys whose rows are left out.
+        without: keys whose rows are left out; None: no key.
     """
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared)
     waiting: list[pa.RecordBatch] = []
@@ -205,7 +204,7 @@ def rows_by_key(
 def deletes_of(
     table_rows: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
-    """The rows of some keys as -D, by the table's own partition and bucket."""
+    """Yield the rows of `keys` as -D, with the table's own partition and bucket."""
     for bucket in table_rows.buckets:
         for batch in table_rows.rows(bucket):
             rows, _ = rows_of_keys(compared.layout(), batch, keys)
@@ -236,7 +235,7 @@ class RowDifferences:
         missing: expected rows that the table lacks.
         wrong: rows with other values than expected.
         unexpected: rows that are not expected.
-        example: the key of one of them, for people.
+        example: the key of the first differing row, as text.
     """
 
     missing: int
@@ -252,10 +251,10 @@ def compare_rows(
     *,
     reports_unexpected: bool = True,
 ) -> RowDifferences | None:
-    """The differences between the expected rows and the actual ones; None: there are none.
+    """Count the differences between expected and stored rows; None if they are equal.
 
     Args:
-        reports_unexpected: whether unexpected rows are differences.
+        reports_unexpected: whether unexpected rows count as differences.
 
     Raises:
         CorruptFileError: a file cannot be read.

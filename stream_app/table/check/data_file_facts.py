@@ -23,6 +23,7 @@ from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
@@ -45,7 +46,7 @@ _FileFact = tuple[FindingKind, str, str]
 
 @dataclass(slots=True)
 class _ColumnCounts:
-    """The counts of a column; a bound is None where the manifest has none."""
+    """Counts of a column's values; a bound is None where the manifest has none."""
 
     field: DataField
     stats: ColumnStats
@@ -57,14 +58,14 @@ class _ColumnCounts:
 
     @classmethod
     def of_stats(cls, column: DataField, stats: ColumnStats) -> _ColumnCounts:
-        # NaN is outside of the bounds that Parquet keeps.
+        # Parquet's bounds leave out NaN.
         known = column.data_type.root not in FLOAT_ROOTS
         try:
             low, high = (
                 None if value is None or not known else arrow_scalar(value, column.data_type)
                 for value in (stats.minimum, stats.maximum)
             )
-        except (pa.ArrowInvalid, OverflowError):  # the time is outside of Arrow's range
+        except (pa.ArrowInvalid, OverflowError):  # the bound is a time outside of Arrow's range
             low = high = None
         return cls(column, stats, low, high)
 
@@ -91,9 +92,9 @@ class FileFacts:
 
     Attributes:
         keys_repeat: whether a key may occur more than once.
-        unordered: rows whose key does not follow the one before.
-        stray_bucket, stray_partition: rows that belong elsewhere.
-        keys: the first and the last.
+        unordered: rows whose key is not above the previous row's. stray_bucket, stray_partition:
+            rows that belong to another bucket or partition.
+        keys: the first and the last key.
     """
 
     table: FileStoreTable
@@ -174,7 +175,7 @@ class FileFacts:
         return int(np.count_nonzero(stray))
 
     def findings(self, where: str) -> Iterator[Finding]:
-        """Every difference between the file and its manifest entry."""
+        """Yield each difference between the file and its manifest entry."""
         for kind, what, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
             yield Finding(kind=kind, what=what, where=where, fix=fix)
 
@@ -211,18 +212,20 @@ class FileFacts:
             yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
 
     def _column_facts(self) -> Iterator[_FileFact]:
+        if holds_blobs(self.entry.file):
+            return  # PyPaimon counts no nulls there, and no reader asks
         if self.entry.bucket == POSTPONED:
-            return  # of unsorted rows the first and the last key are not bounds
+            return  # in an unsorted file the first and the last key are no bounds
         for column in self.columns:
             yield from column.differences()
 
 
 def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
-    """Read a file whole and measure its content; memory is that of two batches.
+    """Read a whole file and measure its content, with two batches in memory.
 
     Args:
-        table: with the schema that the file was written with.
-        keys_repeat: whether a key may occur more than once in the file: in changelog files.
+        table: a table with the schema by which the file was written.
+        keys_repeat: whether a key may occur more than once, as in changelog files.
 
     Raises:
         CorruptFileError: the file cannot be read.

@@ -26,10 +26,10 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class FileNeeds:
-    """The versions that need each file; made by `file_needs`.
+    """Maps files to the versions that need them; made by `file_needs`.
 
     Attributes:
-        versions: all that exist.
+        versions: all versions that exist.
     """
 
     table: FileStoreTable
@@ -45,9 +45,9 @@ class FileNeeds:
     deletes it."""
 
     def versions_with(self, path: str) -> set[VersionName]:
-        """The versions that need a file of metadata, data or changes, by its path.
+        """Return the versions that need the metadata, data or changelog file at a path.
 
-        Empty for any other file. A version needs its own file when that cannot be read.
+        Any other path gives an empty set. A version whose own file is unreadable needs that file.
         """
         name = path.rpartition("/")[2]
         live: Counter[VersionName] = Counter()
@@ -61,7 +61,7 @@ class FileNeeds:
         )
 
     def add(self, version: NamedVersion, branch: str) -> None:
-        """Record a version of a branch, and the files that it names."""
+        """Record a branch's version and the files that it names."""
         name, snapshot = _name(version, branch), version.snapshot
         self.versions.append(name)
         if snapshot is None:

@@ -1,8 +1,11 @@
-"""Finds keys that have two rows instead of one, and key indexes that would cause such rows.
+"""Finds keys that have two rows instead of one, and index files that would cause such rows.
 
-Where a key has one row in all partitions, each partition is sound by itself, and readers show all
-rows of a key. Only the key columns are read. The keys wait on local disk, and are compared by
-parts: memory does not grow with the table. Above level 0 a key may have one row in a bucket, too.
+In a table with cross-partition upsert a key has one row in all partitions. The check of one
+partition cannot see a second row, and readers would show both. The check reads only the key
+columns, keeps them on local disk and compares them part by part. So memory does not grow with the
+table.
+
+Above level 0 a key may have only one row in a bucket, too.
 
 With ``bucket = -1`` a hash belongs to one bucket of its partition, and the bucket of a row has the
 hash of its key. If not, the next change of the key would go to another bucket, and the key would
@@ -57,14 +60,14 @@ _MOST_PARTS = 256
 def cross_partition_findings(
     table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
 ) -> Iterator[Finding]:
-    """One finding if a snapshot has such a key; none for tables whose key may repeat.
+    """Yield one finding if a key has several rows; none without cross-partition upsert.
 
     Args:
-        part_rows: approximate number of rows that are compared at a time.
+        part_rows: the approximate number of rows that are compared at a time.
 
     Raises:
-        CorruptFileError: a file cannot be read, which is a finding of another kind.
-        UnsupportedTableError: a data file has a format that stream_app does not read.
+        CorruptFileError: a file cannot be read; the caller reports that as another finding.
+        UnsupportedTableError: a data file has a format that stream_app cannot read.
     """
     if (rule := index_rule(table.schema)) is None:
         return
@@ -87,7 +90,7 @@ def cross_partition_findings(
 
 
 def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | None:
-    """The keys, in columns of the index, that have rows in several places; None: there are none.
+    """Return the keys that have rows in several buckets, in columns of the key index; else None.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -110,7 +113,7 @@ def _parts(
     numbers: PlaceNumbers,
     part_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The keys of all rows, in columns of `TableKeys.keys_schema`; those of a key in one part."""
+    """Yield all rows' keys in columns of `TableKeys.keys_schema`; equal keys are in one part."""
     files = [
         PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
@@ -128,7 +131,7 @@ def _parts(
 
 
 def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
-    """Two rows from different places for each key that occurs in several, int64 [keys, 2].
+    """Return two rows from different buckets for each key that has them: int64 [keys, 2].
 
     Args:
         part: columns of `TableKeys.keys_schema`, in any order.
@@ -163,17 +166,17 @@ def _example(
 
 @dataclass(frozen=True, slots=True)
 class DoubledKeySearch:
-    """Searches one snapshot for keys with two rows above level 0, where readers do not merge.
+    """Searches a snapshot for keys with two rows, in tables whose readers do not merge.
 
-    Such are tables with ``deletion-vectors.enabled``, and those whose merge engine looks up every
-    key. Their compactions mark or drop the older row.
+    These tables have ``deletion-vectors.enabled``, or a merge engine that looks up every key. Above
+    level 0, their compactions mark or drop the older row.
     """
 
     table: FileStoreTable
     snapshot: Snapshot
 
     def findings(self) -> Iterator[Finding]:
-        """One finding for each bucket with such keys; none where readers merge.
+        """Yield one finding for each bucket with such keys; none if readers merge.
 
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
@@ -228,7 +231,7 @@ _FIX = (
 
 
 def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
-    """Problems of the index; memory is four bytes for each key of a partition.
+    """Yield problems of the hash index, with four bytes of memory for each key of a partition.
 
     Raises:
         UnsupportedTableError: a data file has a format that stream_app does not read.

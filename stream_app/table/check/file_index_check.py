@@ -1,4 +1,4 @@
-"""Checks that the file indexes of a table's newest version can be read, and names unknown kinds.
+"""Checks whether the file indexes of a table's newest version are readable.
 
 A read ignores an index of an unknown kind, and opens more files. A damaged index fails the reads
 that use it.
@@ -25,10 +25,10 @@ from stream_app.table.versions.pruning.index_pruning import WITHOUT
 def file_index_findings(
     table: FileStoreTable, snapshot: Snapshot, left_out: list[str]
 ) -> Iterator[Finding]:
-    """A finding for each index that cannot be read.
+    """Yield a finding for each unreadable index.
 
     Args:
-        left_out: gets a text for each column with indexes of an unknown kind.
+        left_out: the check adds a text for each column that has indexes of an unknown kind.
     """
     unknown: Counter[tuple[str, str]] = Counter()
     for entry in FileStoreScan(table).live(snapshot):
@@ -56,7 +56,7 @@ def file_index_findings(
 def _indexes(
     table: FileStoreTable, bucket: BucketId, file: DataFileMeta
 ) -> Iterator[tuple[str, bytes]]:
-    """The indexes of a data file, with the path for people; a missing one is another check's."""
+    """Return a data file's indexes and their paths; another check reports a missing file."""
     if file.embedded_index is not None:
         yield f"{table.paths.bucket(*bucket)}/{file.file_name}", file.embedded_index
     for path in table.paths.extra_files(*bucket, file):

@@ -11,7 +11,7 @@ from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
 
 
 def iceberg_findings(table: FileStoreTable) -> Iterator[Finding]:
-    """A finding if Iceberg's readers lag behind, or if their catalog does not answer."""
+    """Yield a finding if Iceberg's readers lag behind, or if their catalog does not answer."""
     try:
         lag = reader_lag(table)
     except StreamAppError as error:

@@ -1,6 +1,6 @@
 """Reads manifests for the check of a table: an unreadable one becomes a finding.
 
-Compares each manifest once with the facts in its list.
+It compares each manifest once with the facts in its manifest list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ManifestCheck:
     """Reads manifests and collects findings about them.
 
     Attributes:
-        findings: grows while it reads manifests.
+        findings: about the manifests that were read so far.
     """
 
     table: FileStoreTable
@@ -34,17 +34,17 @@ class ManifestCheck:
     _checked: set[str] = field(init=False, default_factory=set)
 
     def begin_version(self) -> None:
-        """Forget the findings about the version before."""
+        """Forget the findings about the previous version."""
         self.findings = []
 
     def manifests(self, name: str | None, size: int | None) -> list[ManifestFileMeta] | None:
-        """The manifests of a list: empty without a list, None if the list cannot be read."""
+        """Read a manifest list; empty without a list, None if the list is unreadable."""
         if name is None:
             return []
         return self._readable(lambda: self.table.manifests.read_list(name, size))
 
     def entries(self, metas: Iterable[ManifestFileMeta]) -> list[ManifestEntry] | None:
-        """The entries of manifests, in order; None when one cannot be read."""
+        """Read the entries of manifests in order; None if a manifest is unreadable."""
         read_entries: list[ManifestEntry] = []
         complete = True
         for meta in metas:
@@ -63,12 +63,12 @@ class ManifestCheck:
         return read_entries if complete else None
 
     def entries_of_list(self, name: str | None, size: int | None) -> list[ManifestEntry] | None:
-        """The entries of a list's manifests; None if the list or a manifest cannot be read."""
+        """Read all entries of a manifest list; None if the list or a manifest is unreadable."""
         metas = self.manifests(name, size)
         return None if metas is None else self.entries(metas)
 
     def index_entries(self, name: str | None) -> list[IndexManifestEntry]:
-        """The index files of a version; none when they cannot be read."""
+        """Read the entries of an index manifest; empty if it is unreadable."""
         return self._readable(lambda: self.table.manifests.read_index_manifest(name)) or []
 
     def _readable(self, read: Callable[[], list[_T]]) -> list[_T] | None:

@@ -1,7 +1,7 @@
-"""Walks through the versions of a table, and checks everything that needs no read of rows.
+"""Walks through the versions of a table, and checks all that can be checked without reading rows.
 
-It carries the live files from snapshot to snapshot, so each snapshot costs as much as it changed.
-It finds files by listing each folder once. It also collects the entries of all files that a version
+The walk carries the live files from snapshot to snapshot, so a snapshot costs as much as its
+changes. Each folder is listed once. The walk also collects the entries of all files that a version
 needs, for the checks that read them.
 
 Snapshots may expire during the walk: findings about an expired version are dropped.
@@ -63,9 +63,9 @@ class MetadataCheck:
     """One walk over a table's metadata. Call `run` once.
 
     Attributes:
-        files: data and changelog files in use, by path; each once.
-        vectors: index files in use, and the names of the live files beside them.
-        versions: how many were checked.
+        files: path → a data or changelog file in use.
+        vectors: path → an index file in use, with the first checked snapshot that names it.
+        versions: the number of checked versions.
     """
 
     table: FileStoreTable
@@ -85,7 +85,7 @@ class MetadataCheck:
         self._presence = FilePresence(self.table)
 
     def run(self) -> list[Finding]:
-        """All findings: first about the chain of snapshots, then version by version."""
+        """Return all findings, first those about the chain of snapshots, then by version."""
         versions = named_versions(self.table)
         self._brought_back = brought_back_from_tag(versions)
         findings = chain_check(self.table, versions)
@@ -146,7 +146,7 @@ class MetadataCheck:
             yield from self._changelog(snapshot, version)
 
     def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
-        """Advance to the snapshot's live files, and check the changed ones."""
+        """Advance to the snapshot's live files, and check the files that changed."""
         read = self._manifests.manifests
         base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
         news = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
@@ -175,7 +175,7 @@ class MetadataCheck:
         yield from self._index(snapshot, version)
 
     def _base(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
-        """Check that merged manifests mean the same as those that they replace."""
+        """Check that merged manifests have the same live files as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
         gone = [meta for name, meta in before.items() if name not in after]
@@ -198,7 +198,7 @@ class MetadataCheck:
             )
 
     def _placed(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
-        """Check the levels and buckets that the snapshot touched."""
+        """Check the levels and buckets that a snapshot changed."""
         assert self._live is not None
         places = {(entry.partition, entry.bucket): None for entry in touched}
         for partition in dict.fromkeys(partition for partition, _ in places):
@@ -214,7 +214,7 @@ class MetadataCheck:
 
     @property
     def _has_sorted_runs(self) -> bool:
-        """False for files sorted by ``clustering.columns``, whose key ranges may overlap."""
+        """Whether levels are sorted runs; files in order of ``clustering.columns`` may overlap."""
         schema = self.table.schema
         is_clustered = is_on(schema.options, "pk-clustering-override")
         return schema.kind.merges_by_key and not is_clustered
@@ -226,7 +226,7 @@ class MetadataCheck:
         gained = None if delta is None else sum(map(_gained, delta))
         counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
         yield from count_findings(snapshot, counted, version.path)
-        # A compaction takes away the rows that deletion vectors delete.
+        # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.vectors) or self.table.options[DELETION_VECTORS_ENABLED]
         if gained is not None and not self.table.kind.merges_by_key and not has_vectors:
             yield from compaction_findings(snapshot, gained, version.path)
@@ -278,7 +278,8 @@ class MetadataCheck:
     def _vectors_of_dead_files(
         self, index: IndexManifestEntry, path: str, where: str
     ) -> Iterator[Finding]:
-        # A full compaction of Paimon's leaves the vectors of files with keys that it replaces.
+        # Paimon's full compaction of a keyed table keeps the deletion vectors of the files that it
+        # replaces.
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:
             return
         assert self._live is not None

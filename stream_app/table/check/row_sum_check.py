@@ -14,10 +14,10 @@ from stream_app.table.versions.waiting_row_count import newest_at_rest
 
 
 def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Finding]:
-    """A finding if the checksum of the newest version whose rows are all visible is wrong.
+    """Yield a finding if the newest version without waiting rows has a wrong checksum.
 
     Args:
-        left_out: gets the reason why there was nothing to compare.
+        left_out: the check adds the reason if there was nothing to compare.
 
     Raises:
         UnsupportedTableError, CorruptFileError: the rows cannot be read.

@@ -38,10 +38,10 @@ class SourceCheck:
     """Collects the changes of a source in order, then compares them with a table.
 
     Attributes:
-        folder: an empty one on local disk, which the caller deletes.
-        basis: of the snapshot that is compared, by which keys have their buckets.
-        view: the table of `compared_rows.as_compared`, whose key and buckets both sides have.
-        source: the changes so far.
+        folder: an empty folder on local disk, which the caller deletes.
+        basis: the basis of the compared snapshot, from which keys get their buckets.
+        view: the result of `compared_rows.as_compared`, whose key and buckets both sides share.
+        source: the changes that were collected.
     """
 
     table: FileStoreTable
@@ -56,16 +56,16 @@ class SourceCheck:
 
     @property
     def assigner(self) -> BucketAssigner:
-        """Assigns changes to the buckets of `source`."""
+        """The assigner of changes to the buckets of `source`."""
         return bucket_assigner(self.view, self.basis if self.view is self.table else NO_BASIS)
 
     def stored(
         self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
     ) -> ComparedRows:
-        """The rows of the table, in the buckets in which they are compared.
+        """Return the table's rows in the buckets of `view`.
 
         Args:
-            without: keys whose rows are left out, where a key may be in any partition.
+            without: keys whose rows are left out; only used if `view` is another table.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -76,7 +76,7 @@ class SourceCheck:
         return rows_by_key(rows, self.view, f"{self.folder}/table", without)
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
-        """A finding for each bucket of the snapshot that differs from the source.
+        """Yield a finding for each bucket of the snapshot that differs from the source.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -88,9 +88,9 @@ class SourceCheck:
                 yield from self._findings(bucket, differ)
 
     def repeated(self, snapshot: Snapshot, names: Collection[str]) -> Iterator[Finding]:
-        """Whether rows of the snapshot share a key of the source, whose columns are `names`.
+        """Yield a finding if rows of the snapshot share a source key in the columns `names`.
 
-        Keeps these columns of all rows in memory, unless the table's key separates them.
+        It holds these columns of all rows in memory, unless they contain the table's primary key.
         """
         schema = self.table.schema
         if not names or set(names) >= set(schema.primary_keys):

@@ -2,8 +2,8 @@
 
 A branch is checked as a table of its own, but a shared file is read once.
 
-A part that cannot check something, such as files of another format, reports that. A check that has
-read nothing does not prove the table intact.
+The report names what could not be checked, such as files of another format. A check that has read
+nothing does not prove the table intact.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class CheckReport:
     """The extent of a check, beside its findings.
 
     Attributes:
-        versions: snapshots, tags and changelogs.
-        branches: how many.
-        files, rows: of the data and changelog files that were read.
+        versions: the number of checked snapshots, tags and changelogs.
+        branches: the number of checked branches.
+        files, rows: the numbers of data and changelog files, and of their rows, that were read.
         replayed: which changes were replayed.
-        left_out: what could not be checked, and why.
-        unread: files of a format that stream_app does not read, and why.
-        damaged: versions that cannot be read whole; empty: all can.
-        fix: the next step about all damage.
+        left_out: parts that could not be checked, with the reason.
+        unread: files of a format that stream_app cannot read, with the reason.
+        damaged: versions that cannot be read completely; empty if all can.
+        fix: the next step to repair all damage.
     """
 
     versions: int = 0
@@ -88,7 +88,7 @@ class TableCheck:
 
     Attributes:
         quick: check only the metadata and the listings of folders.
-        report: fills while `findings` is drawn.
+        report: grows while the caller iterates over `findings`.
     """
 
     table: FileStoreTable
@@ -99,7 +99,7 @@ class TableCheck:
     _lost: set[VersionName] = field(init=False, default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
-        """Every problem, as soon as the check finds it; each problem once."""
+        """Yield each problem once, as soon as the check finds it."""
         yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
             if (one := (finding.kind, finding.what, finding.where)) not in yielded:
@@ -111,7 +111,7 @@ class TableCheck:
             self.report.fix = next_step(self.table.location, versions, self._lost, self._lost)
 
     def _with_needs(self, finding: Finding) -> Finding:
-        """The finding, with its consequences for the table's versions."""
+        """Return the finding with its consequences for the table's versions."""
         needs = self._lose(finding)
         if not needs or self._needs is None:
             return finding
@@ -122,7 +122,7 @@ class TableCheck:
         return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
 
     def _lose(self, finding: Finding) -> set[VersionName]:
-        """Record which versions need the damaged file of a finding."""
+        """Return the versions that need a finding's file, and record those that are damaged."""
         if finding.kind not in _DAMAGED | _WRONG:
             return set()
         if self._needs is None:
@@ -157,12 +157,12 @@ class TableCheck:
         """Check the table or a branch.
 
         Args:
-            looked_into: paths of files that were read; grows.
-            name: precedes the texts about it.
+            looked_into: paths of the files that were read; the check adds to it.
+            name: a prefix of the texts about the table or branch.
         """
         metadata = MetadataCheck(table, self.progress)
         of_metadata = [*metadata.run(), *_waiting(table)]
-        for finding in of_metadata:  # before the advice names a version
+        for finding in of_metadata:  # first, because the advice names versions
             self._lose(finding)
         yield from of_metadata
         self.report.versions += metadata.versions
@@ -188,7 +188,7 @@ class TableCheck:
         if table.kind.indexes_hashes:
             yield from rows.unless_unsupported("index of keys", hash_index_findings(table))
         looked_into |= {*metadata.files, *metadata.vectors}
-        # The checks above have found such files.
+        # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
                 yield from file_index_findings(table, latest, self.report.left_out)

@@ -1,8 +1,8 @@
 """Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
-A replay begins with the rows of a snapshot or tag, or with an empty table before the first. It
-needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary key
-are not replayed.
+A replay begins with the rows of a snapshot or tag, or with the empty table before the first
+snapshot. It needs the changes of all later snapshots. `changelog_check` runs it. Tables without a
+primary key are not replayed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class VersionChanges:
     """A snapshot or long-lived changelog with readable changes.
 
     Attributes:
-        unrecorded: the reason why its changes were not recorded; empty if they were.
+        unrecorded: the reason why its changes were not recorded; else empty.
         producer: the ``changelog-producer`` of its schema.
     """
 
@@ -62,10 +62,10 @@ class ReplayRange:
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
-    """The longest range up to the newest snapshot that can be replayed, or the reason why none can.
+    """Return the longest range up to the newest snapshot that can be replayed, or why none can.
 
     Args:
-        changes: by number, ascending; the last one is of the newest snapshot.
+        changes: in ascending order of their numbers; the last belongs to the newest snapshot.
         bases: numbers of snapshots and tags, whose rows can be read.
     """
     if not changes:
@@ -88,12 +88,12 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketReplay:
-    """The files of a bucket: of the base, of all changes in order, of the last version.
+    """The files of a bucket in the base, in all changes in order, and in the last version.
 
     Attributes:
-        numbers_go_back: a later snapshot has changes whose numbers are not above those before. Two
-            jobs may write the bucket; or a job began again when a compaction had dropped the delete
-            with the highest number.
+        numbers_go_back: a later snapshot has sequence numbers that are not above the earlier ones.
+            Either two jobs write the bucket, or a job restarted after a compaction had dropped the
+            delete with the highest number.
     """
 
     bucket: BucketId
@@ -105,13 +105,13 @@ class BucketReplay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReplay:
-    """A replay that is possible.
+    """A replay of a table's changes.
 
     Attributes:
-        producer: that of all its snapshots.
-        base: the version whose rows it begins with; None: it begins with no rows.
-        changes: the snapshots whose changes it applies, in order; also long-lived changelogs.
-        last: the version whose rows it must lead to.
+        producer: the ``changelog-producer`` of all its snapshots.
+        base: the version with whose rows it begins; None: it begins without rows.
+        changes: the snapshots and long-lived changelogs whose changes it applies, in order.
+        last: the version whose rows must result.
     """
 
     table: FileStoreTable
@@ -123,22 +123,22 @@ class TableReplay:
 
     @property
     def is_by_sequence_number(self) -> bool:
-        """Whether changes are ordered by sequence numbers; else by snapshots and files."""
+        """Whether changes are ordered by sequence number, rather than by snapshot and file."""
         by_snapshot = self.table.options[SEQUENCE_SNAPSHOT_ORDERING]
         return not (self.producer.by_compaction or by_snapshot)
 
     @property
     def may_forget_deletes(self) -> bool:
-        """Whether the table may rightly have rows that its changes do not lead to.
+        """Whether a correct table may have rows that a replay of its changes lacks.
 
-        By ``sequence.field``, a row may arrive that is older than a delete before it. The row is
-        live when a compaction has dropped the delete. A replay still has the delete, and leaves the
-        row out.
+        With ``sequence.field`` a row may arrive after a delete that is newer by this field. If a
+        compaction has dropped the delete, the row is live. A replay still has the delete, and omits
+        the row.
         """
         return self.is_by_sequence_number and bool(self.table.schema.sequence_fields)
 
     def buckets(self, progress: Progress) -> Iterator[BucketReplay]:
-        """All buckets that have files on either side.
+        """Yield all buckets that have files in the base, the changes or the last version.
 
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
@@ -158,10 +158,10 @@ class TableReplay:
         progress("buckets replayed", len(buckets), len(buckets))
 
     def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
-        """The files of a version whose rows result from its changes.
+        """Return the files of a version that the recorded changes describe, by bucket.
 
-        Files below the levels that a compaction with a changelog reaches have no changes yet, nor
-        have rows without a bucket.
+        This omits levels that no compaction with a changelog has produced, and ``bucket-postpone``:
+        their changes are not recorded yet.
         """
         least = least_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
@@ -170,7 +170,7 @@ class TableReplay:
         )
 
     def _changed(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
-        """The changes of each bucket, and the buckets where their numbers go back."""
+        """Return the changes of each bucket, and the buckets whose sequence numbers go back."""
         changed: dict[BucketId, list[DataFileMeta]] = {}
         going_back: set[BucketId] = set()
         for snapshot in self.changes:
@@ -185,7 +185,7 @@ class TableReplay:
 
     def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
-        if self.table.kind.postpones and not self.producer.writes:  # what has got a bucket
+        if self.table.kind.postpones and not self.producer.writes:  # what left bucket-postpone
             moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
             return [entry for entry in moved if entry.file.level == 0]
         match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):
@@ -203,7 +203,7 @@ def _unrecorded(
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
     producer: ProducerTraits,
 ) -> str:
-    """The reason why a snapshot's changes were not recorded; empty if they were.
+    """Return the reason why a snapshot's changes were not recorded; empty if they were.
 
     A rollback to a tag restores an expired snapshot without its changelog. That snapshot is the
     oldest then, so only the oldest is checked. Our rollback removes the changelog's name from it;
@@ -220,7 +220,7 @@ def _unrecorded(
     elif (
         producer.by_flush
         and snapshot.commit_kind is CommitKind.APPEND
-        and not table.kind.postpones  # then a move writes the changelog
+        and not table.kind.postpones  # the move out of bucket-postpone writes the changelog
     ):
         is_lost = bool(snapshot.delta_record_count)
     else:
@@ -229,10 +229,10 @@ def _unrecorded(
 
 
 def plan_replay(table: FileStoreTable) -> TableReplay | str:
-    """The longest possible replay, or a text that says why none is possible.
+    """Plan the longest possible replay, or return the reason why none is possible.
 
     Raises:
-        UnsupportedTableError: we cannot merge the table's rows correctly.
+        UnsupportedTableError: stream_app cannot merge the table's rows correctly.
         FileNotFoundError: a schema is missing.
         CorruptFileError: a schema cannot be read.
     """

@@ -1,1 +1,1 @@
-"""Turns a set of changes into one snapshot. Start with `file_store_commit`."""
+"""Publishes a set of changes as one snapshot. Start with `file_store_commit`."""

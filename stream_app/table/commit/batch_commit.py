@@ -1,4 +1,4 @@
-"""A committer for commands and for Python programs, which runs beside a table's jobs."""
+"""Makes the committer of commands and Python programs, which runs beside a table's jobs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ ANALYSIS = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
 
 
 def batch_committer(table: FileStoreTable) -> FileStoreCommit:
-    """A committer with a user of its own; its commits have `BATCH_COMMIT_IDENTIFIER`."""
+    """Return a committer with a fresh commit user; its commits have `BATCH_COMMIT_IDENTIFIER`."""
     history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
     return FileStoreCommit(table, history)

@@ -27,10 +27,10 @@ class CarriedStatistics:
     _schema_id: int | None = field(init=False, default=None)
 
     def inherited_file(self, latest: Snapshot | None, schema_id: int) -> str | None:
-        """The name of the statistics file that a snapshot of this schema inherits, or None.
+        """Return the name of the statistics file that a snapshot of this schema inherits, or None.
 
-        Paimon's commit fails where the file is missing. Ours continues, because statistics
-        only help planners.
+        Paimon's commit fails if the file is missing. Ours continues, because statistics only help
+        planners.
         """
         name = latest.statistics if latest else None
         if name is None:

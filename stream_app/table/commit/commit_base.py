@@ -1,6 +1,6 @@
-"""The base of a commit, and the fields that its own snapshot takes from it.
+"""The base of a commit, and the fields that the new snapshot takes from it.
 
-`file_store_commit` makes a new one after each lost race.
+`file_store_commit` makes a new base after each lost race.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class CommitBase:
     """The snapshot and the schema on which a commit stands.
 
     Attributes:
-        latest: the snapshot; None: the table has none.
+        latest: the newest snapshot; None without snapshots.
         schema_id: of the table's newest schema.
     """
 
@@ -27,16 +27,16 @@ class CommitBase:
 
     @property
     def next_id(self) -> int:
-        """The number of the snapshot on top."""
+        """The number of the new snapshot."""
         return 1 if self.latest is None else self.latest.snapshot_id + 1
 
     @property
     def next_row_id(self) -> int:
-        """The number that the next row gets, in tables that number their rows."""
+        """The row id of the next row, in tables with row tracking."""
         return (self.latest.next_row_id if self.latest else None) or 0
 
     def total_records(self) -> int:
-        """Rows of all files; they are counted where the snapshot does not have the number."""
+        """Return the rows of all files, counted if the snapshot does not record the number."""
         if self.latest is None:
             return 0
         if self.latest.total_record_count is not None:
@@ -44,6 +44,6 @@ class CommitBase:
         return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(self.latest))
 
     def watermark(self, own_watermark: int | None) -> int | None:
-        """The later one of the snapshot's and of the given watermark; None: neither is there."""
+        """Return the later of the snapshot's watermark and the given one; None without both."""
         theirs = self.latest.watermark if self.latest else None
         return max((mark for mark in (own_watermark, theirs) if mark is not None), default=None)

@@ -1,8 +1,8 @@
 """Runs after each published snapshot: updates the catalog's partitions and Iceberg's metadata.
 
-A callback never fails the commit. Its problem stays recorded until a later call repairs it. The
-snapshot is published by then. So a catalog that does not answer delays its list of partitions
-(``metastore.partitioned-table``) to the next commit, and a warning says so.
+A callback never fails the commit, because the snapshot is already published. Its problem stays
+recorded until a later call repairs it. So a catalog that does not answer delays its list of
+partitions (``metastore.partitioned-table``) to the next commit, and a warning says so.
 
 Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit;
 `metastore/AddPartitionCommitCallback.java`.
@@ -28,18 +28,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ListedPartitions:
-    """The partitions that a committer has listed in the catalog, and those still to be listed."""
+    """Lists a table's partitions in the catalog, and tracks those that are still to be listed."""
 
     _listed: set[bytes] = field(init=False, default_factory=set)
     _due: set[bytes] = field(init=False, default_factory=set)
 
     @property
     def are_due(self) -> bool:
-        """Whether partitions are still to be listed, because the catalog refused them."""
+        """Whether the catalog refused partitions, which are still to be listed."""
         return bool(self._due)
 
     def add(self, table: FileStoreTable, changes: Sequence[BucketChange]) -> None:
-        """Note the partitions to which a commit has added files."""
+        """List the partitions to which a commit has added files."""
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
@@ -72,9 +72,9 @@ _NEXT_COMMIT = "remove the cause, which the log names; the job then catches up"
 
 @dataclass(frozen=True, slots=True)
 class CallbackProblem:
-    """A problem that keeps external readers from seeing the table's newest snapshot.
+    """A problem that hides the table's newest snapshot from external readers.
 
-    Its text is the same as long as the problem lasts.
+    Its text stays the same while the problem lasts.
     """
 
     what: str
@@ -83,7 +83,7 @@ class CallbackProblem:
 
 @dataclass(slots=True)
 class CommitCallbacks:
-    """The callbacks of one committer."""
+    """Runs the callbacks of one committer."""
 
     table: FileStoreTable
     _iceberg: IcebergPublisher = field(init=False)
@@ -96,20 +96,20 @@ class CommitCallbacks:
         self._partitions = ListedPartitions()
 
     def call(self, snapshot: Snapshot, changes: Sequence[BucketChange]) -> None:
-        """Called after a snapshot is published. Never raises."""
+        """Run the callbacks after a published snapshot. Never raises."""
         self._partitions.add(self.table, changes)
-        if not self.table.branch:  # Iceberg's readers see the main branch
+        if not self.table.branch:  # Iceberg's metadata shows the main branch
             self._iceberg.publish(snapshot)
         self._wait_s = _IDLE_WAIT_S
 
     def catch_up(self) -> None:
-        """Update the catalogs if a crash or another writer left that undone. Never raises."""
+        """Update catalogs that lag behind after a crash or another writer. Never raises."""
         self._caught_up_at = self.table.clock.steady_seconds()
         if not self.table.branch:
             self._iceberg.catch_up()
 
     def while_idle(self) -> None:
-        """Catch up at intervals; callers may call it as often as they like."""
+        """Catch up at intervals, however often it is called."""
         if self.table.clock.steady_seconds() - self._caught_up_at >= self._wait_s:
             self._wait_s = min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
             self.catch_up()

@@ -1,7 +1,7 @@
 """Computes the changes of one snapshot as manifest entries that are ready to write.
 
-Used by file_store_commit. An append or a compaction knows its changes beforehand. An overwrite
-knows what it deletes only on top of the snapshot that it follows.
+Used by file_store_commit. An append or a compaction knows its changes beforehand. The deletes of an
+overwrite depend on the snapshot on which it is based.
 
 Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 `operation/commit/OverwriteChangesProvider.java`.
@@ -35,12 +35,13 @@ class CommitChanges:
         entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry needs
             it.
         changelog: the number of rows of changelog files.
-        index: the entries of the index files that bucket changes name; also DELETEs first.
+        index: the entries of the index files that bucket changes name; DELETEs also come first.
         look_ups: the buckets and files in which compactions looked up rows.
-        statistics: name of their file; None: those of the latest snapshot, while they hold.
-        is_of_all: whether it replaces all rows of the table.
-        row_sums: makes the checksum of the table's rows from the record below; None: the commit's
-            files change it.
+        statistics: the name of the statistics file; None inherits the latest snapshot's file if it
+            is still valid.
+        is_of_all: whether the commit replaces all rows of the table.
+        row_sums: computes the checksum of the table's rows from the previous snapshot's record.
+            None derives it from the commit's files.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -53,7 +54,7 @@ class CommitChanges:
 
     @property
     def record_count(self) -> int:
-        """Rows that the table gains; negative when it loses rows."""
+        """The number of rows that the table gains; negative if it loses rows."""
         return sum(
             entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
             for entry in self.entries
@@ -61,10 +62,10 @@ class CommitChanges:
 
 
 def changes_of_buckets(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
-    """The manifest entries of the files that buckets gain and lose.
+    """Return the manifest entries of the files that buckets gain and lose.
 
     Args:
-        total_buckets: for partitions whose change does not name it: the option ``bucket``.
+        total_buckets: the option ``bucket``, for changes that do not name the number of buckets.
     """
     removed = (
         _entries(total_buckets, FileKind.DELETE, bucket, bucket.removed) for bucket in buckets
@@ -89,11 +90,11 @@ def changes_of_overwrite(
     *,
     keeps_postponed: bool = False,
 ) -> CommitChanges:
-    """Delete all files of partitions with their index files, and add new files instead.
+    """Return changes that delete all data and index files of partitions, and add new files.
 
     Args:
         latest: the snapshot that is overwritten.
-        partitions: serialized; None: the whole table.
+        partitions: serialized partitions; None: the whole table.
         keeps_postponed: whether the files of ``bucket-postpone`` stay.
     """
     scan = FileStoreScan(table)

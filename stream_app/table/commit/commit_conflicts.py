@@ -1,7 +1,7 @@
 """Checks a commit against the table before its snapshot is made, and names the conflicting commit.
 
-Used by file_store_commit when other writers have committed since the commit's decisions were made.
-The rules are in `conflict_detection`, `schema_conflicts` and `index_changes` of `planning.commit`.
+file_store_commit calls it when other writers have committed since the commit was planned. The rules
+are in `conflict_detection`, `schema_conflicts` and `index_changes` of `planning.commit`.
 
 Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
 """
@@ -37,16 +37,16 @@ class CommitConflicts:
     def check(
         self, commit_kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
     ) -> None:
-        """Check that changes fit on top of a snapshot.
+        """Check that changes do not conflict with a snapshot.
 
         Args:
-            known_id: the snapshot on which new files of an append fit.
+            known_id: the snapshot for which the changes were planned.
 
         Raises:
-            CommitConflictError: they do not fit; `files` names the commit's files in conflict.
+            CommitConflictError: the changes conflict; `files` names the commit's files in conflict.
         """
         if commit_kind is CommitKind.OVERWRITE:
-            return  # an overwrite's deletes come from this very snapshot
+            return  # the deletes of an overwrite were computed from this snapshot
         live = self._added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
@@ -64,11 +64,10 @@ class CommitConflicts:
         raise error.about_files(conflict.change.file.file_name for conflict in clashes)
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
-        """Check that the index files that the changes name fit on top of a snapshot.
+        """Check that the changed index files do not conflict with a snapshot.
 
         Raises:
-            CommitConflictError: they do not fit; `files` names the files of the buckets in
-                conflict.
+            CommitConflictError: they conflict; `files` names the files of the buckets in conflict.
         """
         if not changes.index:
             return
@@ -100,10 +99,10 @@ class CommitConflicts:
             )
 
     def check_schema(self) -> int:
-        """The number of the newest schema, which the snapshot records.
+        """Return the number of the newest schema, which the new snapshot records.
 
         Raises:
-            CommitConflictError: the table must not take files of our schema any more.
+            CommitConflictError: a newer schema forbids files that were written by ours.
         """
         ours = self.table.schema
         ids = self.table.schemas.ids() or [ours.schema_id]
@@ -119,7 +118,7 @@ class CommitConflicts:
         return ids[-1]
 
     def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
-        """Names the first of the later schemas from which on none fits."""
+        """Return the error. It names the first schema since which every schema conflicts."""
         schemas, ours = self.table.schemas, self.table.schema
         cause = schemas.schema(later.pop()) if later else schemas.latest()
         while later and schema_conflict(ours, before := schemas.schema(later.pop())) is not None:
@@ -136,10 +135,10 @@ class CommitConflicts:
         )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
-        """Live files that other writers added; None when expiry has deleted a part of the history.
+        """Return live files that other writers added; None if expiry has deleted snapshots between.
 
-        An append deletes nothing, so it cannot conflict with older files. A table may have very
-        many files.
+        An append deletes nothing, so it cannot conflict with older files. Reading only the
+        additions is cheap, even if the table has very many files.
         """
         deltas: list[SnapshotDelta] = []
         for delta in self._history(latest):

@@ -1,4 +1,4 @@
-"""What a committer knows of its table's snapshots, with checks that this is still true.
+"""Records what a committer knows of its table's snapshots, and checks that this is still true.
 
 Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
 detects a rollback of the table, or a second process with the same checkpoint, before it writes.
@@ -23,11 +23,11 @@ ATTEMPTS_KEPT = 100
 
 @dataclass(slots=True)
 class CommitHistory:
-    """The past of one user's commits.
+    """The commits of one commit user.
 
     Attributes:
-        commit_user: the identity of these commits; stable over restarts.
-        known: the snapshot on which decisions rest; None before the first.
+        commit_user: Paimon's commit user, which survives restarts.
+        known: the snapshot on which the caller's decisions are based; None before the first.
     """
 
     table: FileStoreTable
@@ -40,7 +40,7 @@ class CommitHistory:
 
     @property
     def known_id(self) -> int:
-        """Number of the known snapshot, 0 for none."""
+        """The number of the known snapshot; 0 without one."""
         return 0 if self.known is None else self.known.snapshot_id
 
     @property
@@ -59,11 +59,11 @@ class CommitHistory:
         return self._epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
-        """Note that we are about to make this snapshot; the outcome may stay unknown."""
+        """Note that we are about to create this snapshot; the outcome may stay unknown."""
         self._attempted.append(snapshot.delta_manifest_list)
 
     def note_made(self, snapshot: Snapshot) -> None:
-        """Note that we made a snapshot. Directly on top of the known one, it becomes the known one.
+        """Note that we created a snapshot; directly after the known one, it becomes known.
 
         An overwrite never does: a follower reads its changes like those of another writer.
         """
@@ -83,9 +83,9 @@ class CommitHistory:
         return snapshot.delta_manifest_list in self._made and not is_overwrite
 
     def check(self, latest: Snapshot | None) -> None:
-        """Check that the known snapshot and the newest that we made are still in the table.
+        """Check that the known snapshot and the newest that we created are still in the table.
 
-        Ours may be newer than the known one when other writers committed in between.
+        Ours may be newer than the known one, if other writers committed in between.
 
         Raises:
             CheckpointError: the table was rolled back, or another snapshot has the same number.
@@ -120,14 +120,14 @@ class CommitHistory:
             )
 
     def check_alone(self, latest: Snapshot | None) -> None:
-        """Check that no other process commits as our user, as a driver that was believed dead may.
+        """Check that no other process, such as a driver believed dead, uses our commit user.
 
-        Two processes with one identity would mistake each other's epochs for their own. Each would
-        then skip records that it has read, as if they were committed.
+        Two processes with one commit user would mistake each other's epochs for their own. Each
+        would skip records as committed that it has only read.
 
         Raises:
-            CommitConflictError: above the known snapshot, our user has or had a snapshot that we
-                did not make. Or it has an epoch of ours whose commit seemed to fail.
+            CommitConflictError: the table has, or had, a snapshot of our commit user that we did
+                not create. Or it has an epoch of ours whose commit seemed to fail.
         """
         if latest is None:
             return

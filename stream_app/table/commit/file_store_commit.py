@@ -1,10 +1,10 @@
-"""The single committer: files of an epoch become one APPEND and at most one COMPACT snapshot.
+"""The committer, which publishes an epoch as one APPEND and at most one COMPACT snapshot.
 
 Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So a
 snapshot that exists is complete, and a crash before it leaves only orphans. The committer retries a
-lost race on top of the winner. It resolves an unknown outcome by the name of the delta list, which
-is unique. It takes back a snapshot that was delayed until its number was free again
-(`late_snapshot`).
+lost race on top of the winner. After an unknown outcome it looks for the name of its delta manifest
+list, which is unique. It deletes its snapshot again if that came too late, under a number that was
+free again (`late_snapshot`).
 
 Source: Paimon `operation/FileStoreCommitImpl.java`.
 """
@@ -58,10 +58,10 @@ Raises CommitConflictError to forbid it.
 
 @dataclass(frozen=True, slots=True)
 class CompactOutcome:
-    """The COMPACT snapshot, if there was something to commit.
+    """The result of `commit_compactions`: a COMPACT snapshot, a conflict or nothing to commit.
 
-    `conflict` says why the compactions were not committed; their new files are orphans then.
-    `files`: names of those in conflict; empty: all.
+    `conflict` says why the compactions were not committed; their new files are then orphans.
+    `files` names the files in conflict; empty means all.
     """
 
     snapshot: Snapshot | None = None
@@ -74,9 +74,9 @@ class FileStoreCommit:
     """Commits for one user.
 
     Attributes:
-        history: what is known of the table. A commit directly on top of the known snapshot advances
-            it. After other writers' commits the caller has to catch up.
-        callbacks: what follows each published snapshot.
+        history: the known snapshot and our commits. A commit on top of the known snapshot advances
+            it. After other writers' commits the caller must catch up.
+        callbacks: run after each published snapshot.
     """
 
     table: FileStoreTable
@@ -95,7 +95,7 @@ class FileStoreCommit:
     def commit_appends(
         self, committable: ManifestCommittable, *, check: OnTop | None = None
     ) -> Snapshot:
-        """Publish an epoch's new files.
+        """Publish an epoch's new files in an APPEND snapshot.
 
         Raises:
             CommitConflictError: the files no longer fit the table, or `check` raised it; nothing
@@ -115,8 +115,8 @@ class FileStoreCommit:
         """Publish an epoch's compactions. A conflict is an outcome, not an error.
 
         Args:
-            are_overtaken: other writers changed these buckets since: the inputs predate the known
-                snapshot.
+            are_overtaken: whether other writers changed these buckets after the compactions began,
+                and the known snapshot has their changes.
         """
         if not any(change.removed for change in committable.changes):
             return CompactOutcome()
@@ -147,14 +147,15 @@ class FileStoreCommit:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
         It overwrites concurrent commits as well, unless `check` forbids it. The known snapshot
-        stays, so a follower finds this snapshot like another writer's.
+        stays, so a follower reads this snapshot like another writer's.
 
         Args:
-            committable: its files are added. An overwrite writes no changelog and deletes what it
-                finds.
-            partitions: serialized: all of their buckets are replaced; None: the whole table.
-            check: sees the deleted files, again after a lost race; may raise CommitConflictError.
-            operation: what the snapshot says that it does.
+            committable: names the added files. An overwrite writes no changelog, and deletes all
+                live files of `partitions`.
+            partitions: serialized partitions, of which all buckets are replaced; None: the whole
+                table.
+            check: gets the deleted files in each attempt, and may raise CommitConflictError.
+            operation: the operation that the snapshot records.
             keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
@@ -188,9 +189,9 @@ class FileStoreCommit:
         """Delete all rows of partitions, in one snapshot.
 
         Args:
-            partitions: serialized; one without files is harmless.
-            identifier: the identifier of this commit. A stream gives that of its newest commit. A
-                caller with a commit user of its own may give `BATCH_COMMIT_IDENTIFIER`.
+            partitions: serialized partitions; a partition without files is harmless.
+            identifier: the commit identifier. A stream passes that of its newest commit. A caller
+                with its own commit user may pass `BATCH_COMMIT_IDENTIFIER`.
             check: as `overwrite`.
 
         Raises:
@@ -211,11 +212,11 @@ class FileStoreCommit:
         statistics: str | None = None,
         row_sums: RecordAbove | None = None,
     ) -> Snapshot:
-        """Publish what an analysis has learnt, in an ANALYZE snapshot that changes no row.
+        """Publish the results of an analysis in an ANALYZE snapshot, which changes no row.
 
         Args:
-            statistics: the name of their file.
-            row_sums: makes the checksum of all rows from the record of the snapshot below.
+            statistics: the name of the statistics file.
+            row_sums: computes the checksum of all rows from the previous snapshot's record.
 
         Raises:
             CommitConflictError: `row_sums` raised it; nothing is committed.
@@ -270,23 +271,23 @@ class FileStoreCommit:
     def _attempt(
         self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot | None:
-        """Try once on top of a snapshot; None when a newer one exists."""
+        """Try to commit on top of a snapshot; None if a newer snapshot exists."""
         try:
             snapshot = self._on_top_of(latest, commit, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
-            return None  # it expired during the read, so there is a newer one
+            return None  # `latest` expired during the read, so a newer one exists
         snapshots = self.table.snapshots
         if not base_exists(snapshots, latest):
-            return None  # it expired during the write
+            return None  # `latest` expired during the write
         self.history.note_attempt(snapshot)
         if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
-        # On a local file system Paimon's Java checks and then renames, so it can overwrite a
-        # snapshot that appears in between. Its number is the same.
+        # On a local file system Paimon's Java committer checks and then renames. So it can
+        # overwrite a snapshot of the same number that appears in between.
         if there is not None and there.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._knows_earliest_hint:
@@ -297,14 +298,14 @@ class FileStoreCommit:
     def _on_top_of(
         self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot:
-        """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
+        """Write all files of a new snapshot except its own, and return the snapshot."""
         self.history.check(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = _changes_of(self.table, commit, latest)
         if latest and (commit.is_outdated or latest.snapshot_id != self.history.known_id):
-            # Under an identifier that another process has passed, this would hide that process's
+            # If another process has committed a higher identifier, our snapshot would hide its
             # commit.
             self.history.check_alone(latest)
             self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
@@ -324,7 +325,7 @@ class FileStoreCommit:
 def _changes_of(
     table: FileStoreTable, commit: PlannedSnapshot, latest: Snapshot | None
 ) -> CommitChanges:
-    """The changes on top of a snapshot, numbered where snapshots order rows."""
+    """Return the changes on top of `latest`, with sequence numbers if snapshots order the rows."""
     changes = commit.changes(latest)
     if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or commit.kind is CommitKind.COMPACT:
         return changes
@@ -351,7 +352,7 @@ def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str)
 
 
 def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
-    """Publish it; False: its number is taken."""
+    """Publish a snapshot; False if its number is taken."""
     snapshots = table.snapshots
     try:
         is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
@@ -359,7 +360,7 @@ def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statist
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it
     except Exception:
-        # The snapshot may exist all the same; then its files must stay.
+        # The snapshot may exist in spite of the error; then its files must stay.
         if not is_in_table(snapshots, snapshot):
             raise
         return True

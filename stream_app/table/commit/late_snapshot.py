@@ -1,9 +1,9 @@
-"""Takes back a snapshot that was created late, under a number that had been used before.
+"""Deletes a snapshot that was created late, under a number that had been used before.
 
 Expiry frees numbers. So a delayed committer may create its snapshot under a number that was used
-and freed meanwhile. Paimon's committers do not check for that. file_store_commit calls it right
-after it creates a snapshot, before any hint names it. As long as the hints are right, readers do
-not see such a snapshot.
+and freed meanwhile. Paimon's committers do not check for that. file_store_commit calls this module
+right after it creates a snapshot, before any hint names it. While the hints are right, readers do
+not see a late snapshot.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class SnapshotStanding(Enum):
 
 
 def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding:
-    """The standing of a snapshot that we have created.
+    """Return the standing of a snapshot that we have created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
     while the snapshot before exists, ours did not exist earlier.
 
     Args:
-        number: ours; it was made on top of the one before, or is the first one.
-        present: the numbers of all snapshots that are there, looked up after ours was created.
+        number: the number of our snapshot, which follows the previous number or is the first.
+        present: the numbers of all snapshots, listed after ours was created.
     """
     if number - 1 in present:
         return SnapshotStanding.IN_LINE
@@ -56,7 +56,7 @@ def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding
 
 
 def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
-    """Whether a commit's base still exists; without a base, whether no snapshot exists."""
+    """Whether a commit's base still exists, or, without a base, whether no snapshot exists."""
     if base is None:
         return snapshots.latest_id() is None
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
@@ -66,8 +66,8 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     """Check that a snapshot that we created follows its base, unless a catalog decides that.
 
     Raises:
-        LateCommitError: it does not and is taken back, or the outcome is unknown. Its files stay,
-            because a request that was sent twice may have created it before, in time.
+        LateCommitError: the snapshot was late and is deleted, or the outcome is unknown. Its files
+            stay, because a request that was sent twice may have created it before, in time.
     """
     if table.snapshots.loader is not None:
         return
@@ -76,7 +76,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         return
     verdict = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if there is not None:
-        verdict = SnapshotStanding.LATE  # after a rollback other writers reused the numbers
+        verdict = SnapshotStanding.LATE  # a rollback let other writers reuse the numbers
     if verdict is SnapshotStanding.IN_LINE:
         return
     if verdict is SnapshotStanding.ASK_NEXT:
@@ -88,7 +88,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     if is_beneath is False and is_in_table(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
-    newest = table.snapshots.latest()  # read after the deletion of ours
+    newest = table.snapshots.latest()  # read after our snapshot was deleted
     if newest is not None and _knows(newest, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
@@ -114,7 +114,7 @@ def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
 
 
 def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
-    """Whether the snapshot with the next number contains our changes; None: unknown."""
+    """Whether the next snapshot contains our changes; None if that is unknown."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
@@ -124,13 +124,13 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
         changed = scan.delta(snapshot)
         live = {entry.identity for entry in scan.live_before(following)}
     except (FileNotFoundError, CorruptFileError):
-        return None  # expiry is deleting these as well
+        return None  # expiry is deleting these files as well
     added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
     return added <= live if added else None
 
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether a later snapshot records this epoch of this job."""
+    """Whether a later snapshot records the epoch that `snapshot` committed."""
     recorded = epochs_of(recording([later])).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND

@@ -1,10 +1,9 @@
-"""Writes the metadata files of one commit, reuses them in its retries, and deletes them if it
-fails.
+"""Writes the metadata files of one commit, reuses them in retries, and cleans up after a failure.
 
-Used by file_store_commit. Until a snapshot names them they are orphans. Every commit brings a small
-manifest. Merging manifests in groups keeps a table's base list short, however many commits it has
-seen. Groups leave entries of deleted files whose ADD and DELETE are in different large manifests: a
-`full_merge` removes all of these at once.
+Used by file_store_commit. Until a snapshot names them they are orphans. Every commit adds a small
+manifest. Merging manifests in groups keeps a table's base list short, however many commits follow.
+A group does not remove a deleted file whose ADD and DELETE are in different large manifests; a
+`full_merge` removes all of them.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`,
 `operation/commit/CommitCleaner.java`, `operation/ManifestFileLegacyMerger.java`.
@@ -50,11 +49,11 @@ MergeGroup = tuple[ManifestFileMeta, ...]
 def manifest_groups(
     metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
 ) -> list[MergeGroup]:
-    """Consecutive manifests in groups; a group of more than one is to be merged into one.
+    """Divide consecutive manifests into groups, each of which the caller merges into one manifest.
 
-    Neighbours gather until they reach `target_size` bytes. The rest at the end, without the large
-    ones at its beginning, is merged only if it has at least `min_count`. The order is kept, since a
-    DELETE must come after its ADD.
+    Neighbours form a group when they reach `target_size` bytes. The remaining small manifests are a
+    group if there are at least `min_count`. The order is kept, because a DELETE must follow its
+    ADD.
     """
     groups: list[MergeGroup] = []
     gathered: list[ManifestFileMeta] = []
@@ -65,7 +64,7 @@ def manifest_groups(
         if size >= target_size:
             groups.append(tuple(gathered))
             gathered, size = [], 0
-    # One that outweighs all behind it waits for its like, else every merge would rewrite it.
+    # A manifest larger than all that follow stays alone, or every merge would rewrite it.
     while len(gathered) > 1 and gathered[0].file_size > size - gathered[0].file_size:
         size -= gathered[0].file_size
         groups.append((gathered.pop(0),))
@@ -79,10 +78,10 @@ def manifest_groups(
 def full_merge(
     metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
 ) -> frozenset[str]:
-    """Names of the manifests that a full merge rewrites; none when it is not due.
+    """Return the names of the manifests that a full merge rewrites; empty if none is due.
 
-    These are the ones with DELETEs, and the small ones; it is due when they have `threshold` bytes
-    together. Others are rewritten only if one of their files is gone.
+    It rewrites manifests with DELETEs and small ones, and is due when these have `threshold` bytes.
+    Other manifests are rewritten only if one of their files is deleted.
     """
     rewritten = [meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size]
     if len(metas) < 2 or sum(meta.file_size for meta in rewritten) < threshold:
@@ -92,12 +91,12 @@ def full_merge(
 
 @dataclass(frozen=True, slots=True)
 class ManifestMerger:
-    """Merges manifests of one table."""
+    """Merges the manifests of one table."""
 
     table: FileStoreTable
 
     def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Merge manifests into fewer ones; those not among `metas` are newly written."""
+        """Merge manifests into fewer ones; those that are not in `metas` are newly written."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
         rewritten = full_merge(
@@ -165,29 +164,29 @@ class CommitLists:
 
 @dataclass(slots=True)
 class NewestManifests:
-    """The manifests of the snapshot that a committer made last, which its next one inherits.
+    """Caches the manifests of the committer's last snapshot, which its next snapshot inherits.
 
-    The key is the name of the delta list. It is unique, so the value never becomes stale.
+    The key is the name of the delta manifest list. It is unique, so the value never becomes stale.
     """
 
     _delta: str = field(init=False, default="")
     _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
 
     def note(self, delta: str, metas: list[ManifestFileMeta]) -> None:
-        """Note that the snapshot with this delta list has these manifests."""
+        """Cache the manifests of the snapshot with this delta list."""
         self._delta, self._metas = delta, metas
 
     def manifests(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """The manifests of a snapshot, oldest first; cached for the last one that we made."""
+        """Return the manifests of a snapshot, oldest first; those of our last one are cached."""
         if snapshot.delta_manifest_list == self._delta:
             return self._metas
         return FileStoreScan(table).manifests(snapshot)
 
 
 class _FirstMerge:
-    """The merge of a commit's first attempt. A retry reuses its result, or goes without one.
+    """The manifest merge of a commit's first attempt. A retry reuses its result, or does not merge.
 
-    Merging takes time, in which the committer would lose the next race.
+    A second merge would take time, in which the committer would lose the next race.
     """
 
     def __init__(self, table: FileStoreTable) -> None:
@@ -197,7 +196,7 @@ class _FirstMerge:
         self._written: list[str] = []
 
     def manifests(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """The manifests that an attempt lists: `metas`, as far as they are merged."""
+        """Return the manifests that an attempt lists: `metas`, merged as far as possible."""
         if self._merged is None:
             self._result = ManifestMerger(self._table).merge(metas)
             inherited = {meta.file_name for meta in metas}
@@ -214,31 +213,33 @@ class _FirstMerge:
         return metas
 
     def take_back(self) -> None:
-        """Delete the manifests that the merge has written."""
+        """Delete the manifests that the merge wrote."""
         _delete(self._table, self._written)
 
 
 class CommitFiles:
-    """Files of one commit. An attempt begins with `write` and, when lost, ends with `take_back`."""
+    """The metadata files of one commit.
+
+    An attempt begins with `write`; a lost one ends with `take_back`."""
 
     def __init__(self, table: FileStoreTable, newest: NewestManifests) -> None:
         self.table = table
         self.newest = newest
         self._merge = _FirstMerge(table)
-        # Written once, for all attempts with the same changes.
+        # These files serve all attempts with the same changes.
         self._changes: CommitChanges | None = None
         self._delta: ManifestList = ("", 0)
         self._delta_metas: list[ManifestFileMeta] = []
         self._changelog: ManifestList | None = None
         self._of_changes: list[str] = []
-        # Of the last attempt.
+        # These belong to the last attempt.
         self._base_metas: list[ManifestFileMeta] = []
         self._computed: tuple[IndexManifestEntry, ...] = ()
         self._of_attempt: list[str] = []
 
     @property
     def name(self) -> str:
-        """Name of the delta list; unique to this commit."""
+        """The name of the delta manifest list, which is unique to this commit."""
         return self._delta[0]
 
     def write(
@@ -250,8 +251,8 @@ class CommitFiles:
         """Write the files that a snapshot on top of `latest` names.
 
         Args:
-            computed: changes of index files that fit `latest` alone; `take_back` deletes those that
-                were added.
+            computed: changes of index files that are valid on top of `latest` only; `take_back`
+                deletes the added files.
         """
         self._computed = computed
         previous, self._changes = self._changes, changes
@@ -265,7 +266,7 @@ class CommitFiles:
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
     def statistics(self) -> Sequence[PartitionStatistics]:
-        """The changes that the last attempt makes to each partition's statistics."""
+        """Return the last attempt's changes to each partition's statistics."""
         return partition_statistics(
             self._changes.entries if self._changes else (),
             spec_of=self.table.paths.partition_spec,
@@ -273,18 +274,18 @@ class CommitFiles:
         )
 
     def note_made(self) -> None:
-        """Note that a snapshot names the files of the last attempt."""
+        """Note that a published snapshot names the files of the last attempt."""
         self.newest.note(self.name, self._base_metas + self._delta_metas)
 
     def take_back(self) -> None:
-        """Delete the files that only fit the base of the last attempt."""
+        """Delete the files that are valid only on top of the last attempt's base."""
         for entry in self._computed:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
         _delete(self.table, self._of_attempt)
 
     def take_back_all(self) -> None:
-        """Delete all files: no snapshot names them, nor will."""
+        """Delete all files, because no snapshot names them or will name them."""
         _delete(self.table, self._of_attempt)
         self._merge.take_back()
         _delete(self.table, self._of_changes)
@@ -317,18 +318,18 @@ def _delete(table: FileStoreTable, names: list[str]) -> None:
 def compacted_index(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[ManifestEntry]
 ) -> tuple[IndexManifestEntry, ...]:
-    """Write index files that lack the vectors of the files that `changes` delete.
+    """Write index files without the deletion vectors of the files that `changes` delete.
 
-    A vector only ever grows. When the new files lack as many rows as the latest vectors delete, the
-    compaction brings back no row that was deleted since.
+    A vector only ever grows. If the new files lack exactly the rows that the latest vectors mark,
+    the compaction restores no deleted row.
 
     Raises:
-        CommitConflictError: rows of these files were deleted since they were read. Nothing is
-            written then.
+        CommitConflictError: rows of these files were deleted after the compaction read them. No
+            index file remains.
     """
     if latest is None or table.kind.merges_by_key:
         return ()
-    # Check even without vectors: a rollback may have removed those that the compaction has read.
+    # Check even without vectors: a rollback may have removed vectors that the compaction read.
     name = latest.index_manifest
     live = [] if name is None else table.manifests.read_index_manifest(name)
     new_entries: list[IndexManifestEntry] = []
@@ -376,7 +377,7 @@ def deleted_rows(
     bucket: BucketId,
     names: set[str],
 ) -> int:
-    """Counts the rows of these data files that a snapshot's vectors delete."""
+    """Count the rows of these data files that deletion vectors mark."""
     count = 0
     for entry in live:
         if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
@@ -385,7 +386,7 @@ def deleted_rows(
             if meta.data_file_name not in names:
                 continue
             cardinality = meta.cardinality
-            if cardinality is None:  # older writers leave it out
+            if cardinality is None:  # older writers do not record it
                 vectors = files.read(entry, {meta.data_file_name})
                 cardinality = vectors[meta.data_file_name].cardinality
             count += cardinality

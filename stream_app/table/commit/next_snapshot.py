@@ -1,6 +1,6 @@
-"""Makes the value of the snapshot that a commit publishes, on top of the latest one.
+"""Builds the snapshot that a commit publishes on top of the latest one.
 
-Used by file_store_commit, which decides the changes and writes the files that the value names.
+file_store_commit calls it after it has decided the changes and written the files.
 
 Source: Paimon `operation/FileStoreCommitImpl.java`, `Snapshot.java`.
 """
@@ -21,12 +21,13 @@ from stream_app.version import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSnapshot:
-    """One snapshot to be made.
+    """A snapshot that a commit will publish.
 
     Attributes:
         changes: computes the changes on top of the latest snapshot.
-        is_outdated: it is checked against the table even on top of the known snapshot.
-        operation: what a user asked for; None: a stream's commit, as of Paimon's sinks.
+        is_outdated: whether the commit is checked for conflicts even on top of the known snapshot.
+        operation: the operation that a user requested; None for a stream's commit, as in Paimon's
+            sinks.
     """
 
     kind: CommitKind
@@ -43,10 +44,10 @@ def next_snapshot(
     lists: CommitLists,
     base: CommitBase,
 ) -> Snapshot:
-    """The snapshot with these changes, whose lists have been written.
+    """Build the snapshot with these changes, whose manifest lists have been written.
 
     Args:
-        changes: with the file of statistics that holds.
+        changes: the commit's changes; they name the valid statistics file.
     """
     committable = planned.committable
     return Snapshot(

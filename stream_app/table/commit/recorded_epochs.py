@@ -28,7 +28,7 @@ from stream_app.planning.commit.job_epochs import (
 
 
 def recording(snapshots: Iterable[Snapshot]) -> Iterator[RecordingSnapshot]:
-    """Snapshots with what they record of jobs; each is decoded when it is taken.
+    """Yield each snapshot with the epochs that it records, decoded lazily.
 
     Raises:
         CorruptFileError: a snapshot's property cannot be read.
@@ -37,9 +37,9 @@ def recording(snapshots: Iterable[Snapshot]) -> Iterator[RecordingSnapshot]:
 
 
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
-    """The newest epoch of each job, by commit user, up to a snapshot.
+    """Return the newest epoch of each job up to a snapshot, by commit user.
 
-    Reads backwards only as far as the last snapshot of ours.
+    It reads backwards only as far as stream_app's last snapshot.
 
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
@@ -51,7 +51,7 @@ def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[st
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
-    """The newest epoch of a job; None when no snapshot records one.
+    """Return the newest epoch of a job; None if no snapshot records one.
 
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
@@ -60,12 +60,12 @@ def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | Non
 
 
 def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
-    """The newest epoch of each job, by commit user; as `newest_epoch`."""
+    """Return the newest epoch of each job, by commit user; see `newest_epoch`."""
     return epochs_of(recording(_newest_first(snapshots)))
 
 
 def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
-    """The snapshot with the newest epoch of each job among its properties."""
+    """Return the snapshot with the newest epoch of each job among its properties."""
     epochs, properties = dict(before), dict(snapshot.properties or {})
     is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
@@ -79,10 +79,10 @@ def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
-    """Yield all snapshots lazily, newest first: a caller stops at the first one of stream_app.
+    """Return all snapshots, newest first; callers stop at the first one of stream_app.
 
-    A snapshot may expire during the walk because a newer one records the same. So a walk that meets
-    none of ours also reads the snapshots that were committed since.
+    A snapshot may expire during the walk, but a newer one then records the same epochs. So a walk
+    without a snapshot of stream_app also reads the snapshots that were committed since.
     """
     walked: list[Snapshot] = []
     top = 0

@@ -1,7 +1,7 @@
 """Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
 
-Used by file_store_commit. Another engine's snapshot has none, so the next one of ours counts from
-there. `planning.commit.carried_sums` has the rules.
+Used by file_store_commit. Another engine's snapshot has no checksum, so our next snapshot starts a
+new one. `planning.commit.carried_sums` has the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stream_app.table.versions.row_sum_records import record_below
 
 
 def with_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
-    """The snapshot with the proof of the one below, unless it has one of its own."""
+    """Copy the previous snapshot's proof, unless the snapshot has its own."""
     properties, below = snapshot.properties or {}, (latest and latest.properties) or {}
     if PROOF_PROPERTY in properties or PROOF_PROPERTY not in below:
         return snapshot
@@ -33,10 +33,10 @@ def with_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
 def with_row_sums(
     snapshot: Snapshot, table: FileStoreTable, latest: Snapshot | None, changes: CommitChanges
 ) -> Snapshot:
-    """The snapshot with the checksum of the table's rows, if the table has one.
+    """Add the checksum of the table's rows to the snapshot, if the table keeps one.
 
     Args:
-        latest: the snapshot below.
+        latest: the previous snapshot.
     """
     if why_unsummed(table.schema):
         return snapshot
@@ -46,7 +46,7 @@ def with_row_sums(
         record = changes.row_sums(before)
     else:
         record = _record_after(before, table, snapshot.commit_kind, changes)
-    if record is None:  # what follows counts from this snapshot
+    if record is None:  # later snapshots count from this one
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
     return replace(snapshot, properties=properties)
@@ -55,7 +55,7 @@ def with_row_sums(
 def _record_after(
     before: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
-    """The record after a commit; None: it is not known."""
+    """Return the record after a commit; None if it cannot be known."""
     if commit_kind is CommitKind.OVERWRITE:
         if any(entry.kind is FileKind.ADD for entry in changes.entries):
             return None
@@ -72,7 +72,7 @@ def _record_after(
 
 
 def _sums(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:
-    """The sums of files by partition; None: a writer has none, or rows before are missing."""
+    """Return the files' sums by partition; None if a sum or the old row of an update is missing."""
     sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
     open_updates = 0
     for entry in entries:

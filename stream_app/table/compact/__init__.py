@@ -1,3 +1,1 @@
-"""Decides which buckets are compacted, and when; takes the results. Start with
-`coordinator`.
-"""
+"""Decides which buckets are compacted and when, and takes the results. Start with `coordinator`."""

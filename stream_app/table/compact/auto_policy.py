@@ -1,8 +1,8 @@
 """Adapts the compaction rules of each bucket to its size, for `compaction-policy = "auto"`.
 
-`CompactCoordinator` notes flushes here, and asks before it picks. Decisions are those of
-`planning.compact.compaction_policy`; a bucket without flushes keeps the rules of the table's
-options. Only this job's picks change: no file, schema or option does.
+`CompactCoordinator` notes flushes here, and applies the rules before it picks files.
+`planning.compact.compaction_policy` decides. A bucket without flushes keeps the rules of the
+table's options. The policy changes only which files this job picks, but no file, schema or option.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _MEASURED_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PolicyBounds:
-    """The bounds of all choices.
+    """The bounds of the policy's choices.
 
     Attributes:
-        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
-            set them.
-        budget: the cores for compactions; None: nobody asks whether they suffice.
+        freshness: the number of sorted runs beyond which a bucket's writes wait, unless the table's
+            options set it.
+        budget: the cores for compactions; None disables the advice about cores.
     """
 
     freshness: int
@@ -65,7 +65,7 @@ class PolicyBounds:
 
 @dataclass(slots=True)
 class AutoPolicy:
-    """The choices for one table's buckets."""
+    """Chooses the compaction rules of one table's buckets."""
 
     table: FileStoreTable
     bounds: PolicyBounds
@@ -91,7 +91,7 @@ class AutoPolicy:
             )
 
     def note_epoch(self, changes: Iterable[BucketChange], now: float) -> None:
-        """Note an epoch's flushes and its end (s, steady clock), and their pace in the budget."""
+        """Note an epoch's flushes and its end (s, steady clock), and update the budget."""
         for change in changes:
             for file in change.added:
                 self._note_flush(change.bucket_id, file.file_size)
@@ -110,12 +110,12 @@ class AutoPolicy:
         budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
 
     def note_compacted(self, change: BucketChange) -> None:
-        """Note what a compaction wrote, and its time."""
+        """Note the bytes that a compaction wrote, and its duration."""
         self._written += sum(file.file_size for file in change.written)
         self._written_s += change.seconds
 
     def text_of(self, bucket: BucketId) -> str | None:
-        """The rules chosen for a bucket, with the reason; None if the table's options apply."""
+        """Return a bucket's chosen rules and the reason; None if the table's options apply."""
         choice, budget = self._choices.get(bucket), self.bounds.budget
         if choice is None:
             return None
@@ -123,7 +123,7 @@ class AutoPolicy:
         return choice.text() if advice is None else f"{choice.text()}; {advice.text()}"
 
     def fit(self, bucket: BucketId, manager: CompactManager) -> None:
-        """Apply a bucket's rules, and choose them anew if its sizes have changed."""
+        """Apply a bucket's rules to its manager, and choose new ones if its sizes changed."""
         flushes, rules = self._flushes.get(bucket), self._rules
         if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
             return

@@ -1,7 +1,7 @@
-"""Makes writes wait for compactions while a bucket has too many sorted runs.
+"""Decides whether writes wait for compactions, because a bucket has too many sorted runs.
 
-`table.job.stream_commit` asks before each epoch and each commit. A table without sorted runs has no
-managers here, or managers without a stop trigger: its writes never wait.
+The stream's commit asks before each epoch and each commit. A table without sorted runs has no
+managers here, or managers without a stop trigger. So its writes never wait.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#shouldWaitForLatestCompaction`.
 """
@@ -20,14 +20,14 @@ from stream_app.table.compact.failures import CompactionFailures
 
 @dataclass(frozen=True, slots=True)
 class BackPressure:
-    """Reads a coordinator's managers, which change over time."""
+    """Computes back pressure from a coordinator's managers, which change over time."""
 
     paths: FileStorePathFactory
     managers: Mapping[BucketId, CompactManager]
     failures: CompactionFailures[BucketId]
 
     def sorted_runs(self) -> dict[BucketId, int]:
-        """Sorted runs of each known bucket, without buckets that have no runs."""
+        """Return the number of sorted runs of each known bucket that has any."""
         return {
             bucket: runs
             for bucket, manager in self.managers.items()
@@ -35,13 +35,13 @@ class BackPressure:
         }
 
     def most_sorted_runs(self) -> int:
-        """The maximum over all known buckets."""
+        """Return the maximum number of sorted runs of a known bucket."""
         return max(self.sorted_runs().values(), default=0)
 
     def over_stop_trigger(self) -> int:
-        """Buckets that must be compacted before they take more files.
+        """Return the buckets that must be compacted before they take more files.
 
-        Does not count buckets whose compaction keeps failing: the other buckets must not wait for
+        It omits buckets whose compaction keeps failing, because the other buckets must not wait for
         them.
         """
         return sum(
@@ -53,8 +53,8 @@ class BackPressure:
         """Check that each bucket may take more files.
 
         Raises:
-            CompactionError: a bucket's compaction fails, and the bucket has too many sorted runs.
-                Or no retry can ever succeed.
+            CompactionError: a bucket has too many sorted runs and its compaction keeps failing, or
+                no retry can succeed.
         """
         for bucket in buckets:
             manager = self.managers.get(bucket)

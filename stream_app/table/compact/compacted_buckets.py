@@ -28,9 +28,10 @@ class CompactionChoice:
     """Conditions on a bucket's partition, all of which must hold.
 
     Attributes:
-        partitions: column → value as text, of partitions or of groups of them; empty: all.
-        where: over partition columns; None: no condition.
-        idle_ms: milliseconds since a file was last added to the partition.
+        partitions: mappings of column → value as text, each of which selects one or more
+            partitions; empty: all.
+        where: a condition on partition columns; None: no condition.
+        idle_ms: the minimum age in milliseconds of the partition's newest file.
     """
 
     partitions: tuple[Mapping[str, str], ...] = ()
@@ -39,14 +40,14 @@ class CompactionChoice:
 
     @property
     def is_a_choice(self) -> bool:
-        """Whether there is any condition."""
+        """Whether any condition is set."""
         return bool(self.partitions) or self.where is not None or self.idle_ms is not None
 
     def check(self, table: FileStoreTable) -> None:
         """Check that the conditions name partition columns only.
 
         Raises:
-            UsageError: they name another column.
+            UsageError: a condition names another column.
         """
         keys = table.schema.partition_keys
         named = [name for partition in self.partitions for name in partition]
@@ -70,10 +71,10 @@ class CompactionChoice:
     def buckets(
         self, table: FileStoreTable, snapshot: Snapshot | None, *, postponed: bool = False
     ) -> set[BucketId]:
-        """The buckets that have files in a snapshot.
+        """Return the buckets with files in a snapshot that fulfil the conditions.
 
         Args:
-            postponed: those of rows that wait for their bucket, instead of the others.
+            postponed: whether to return the ``bucket-postpone`` buckets instead of the others.
         """
         all_buckets: set[BucketId] = set()
         newest: dict[bytes, int] = {}
@@ -94,13 +95,13 @@ class CompactionChoice:
         return {bucket for bucket in all_buckets if bucket[0] in chosen}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
-        """Whether `partitions` names this one."""
+        """Whether `partitions` selects this partition."""
         if not self.partitions:
             return True
         row_type = table.schema.partition_type
         values = deserialize_row(partition, row_type.types)
         components: set[str] = set()
-        # Paimon's folders may show a DATE as a number; users write it as a date.
+        # Paimon's folder names may have a DATE as a number, but users write a date.
         for legacy_name in (True, False):
             path = partition_path(
                 values,

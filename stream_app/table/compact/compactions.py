@@ -1,6 +1,6 @@
-"""The port of a job's compactions; each kind of table has its own.
+"""The port of a job's compactions, which each kind of table implements.
 
-Callers wait for retries by `Failures`, and for fewer sorted runs by `BackPressure`.
+Callers consult `Failures` before they wait for retries, and `BackPressure` before they write.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Failures(Protocol):
     """The failed compactions of a job."""
 
     def to_be_retried(self) -> set[BucketId]:
-        """Buckets whose last compaction failed, with attempts left."""
+        """Return the buckets whose last compaction failed and has attempts left."""
         ...
 
     def seconds_until_retry(self) -> float | None:
-        """Seconds until the next retry; None when no retry is worth waiting for."""
+        """Return the seconds until the next retry; None if no retry is worth waiting for."""
         ...
 
     def stuck(self) -> Mapping[BucketId, BaseException | None]:
-        """Buckets whose compaction keeps failing, with the last error."""
+        """Return the buckets whose compaction keeps failing, with the last error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FullBounds:
-    """The bounds of full compactions; without them these never end beside other writers.
+    """The bounds of full compactions, which would never end while other writers add files.
 
     Attributes:
-        buckets: where files have levels, those that still need a compaction.
-        last_snapshot: where files have none, the newest snapshot whose files are searched.
+        buckets: in tables with levels, the buckets that still need a compaction.
+        last_snapshot: in tables without levels, the last snapshot whose files are compacted.
     """
 
     buckets: set[BucketId]
@@ -49,7 +49,7 @@ class FullBounds:
 
 
 class Compactions(Protocol):
-    """The compactions of one job. Not thread safe; the executor runs what it starts."""
+    """The compactions of one job. Not thread safe; an executor runs the compactions."""
 
     @property
     def failures(self) -> Failures:
@@ -58,12 +58,12 @@ class Compactions(Protocol):
 
     @property
     def dropped(self) -> DroppedCompactions:
-        """Compactions whose result lost to another writer's commit."""
+        """The compactions that were dropped because another writer committed first."""
         ...
 
     @property
     def back_pressure(self) -> BackPressure:
-        """Makes writes wait for compactions."""
+        """The part that decides whether writes wait for compactions."""
         ...
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -75,7 +75,7 @@ class Compactions(Protocol):
         ...
 
     def known_buckets(self) -> set[BucketId]:
-        """Buckets with remembered state, which another writer can make stale."""
+        """Return the buckets whose state is in memory, which another writer can make stale."""
         ...
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
@@ -83,7 +83,7 @@ class Compactions(Protocol):
         ...
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """Apply the results, which are committed."""
+        """Apply committed results."""
         ...
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -100,7 +100,7 @@ class Compactions(Protocol):
         ...
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in these partitions only."""
+        """Compact only these partitions."""
         ...
 
     def adapt(self, bounds: PolicyBounds) -> None:
@@ -108,19 +108,20 @@ class Compactions(Protocol):
         ...
 
     def policy_of(self, bucket: BucketId) -> str | None:
-        """The rules chosen for a bucket, with the reason; None if the table's options apply."""
+        """Return a bucket's chosen rules and the reason; None if the table's options apply."""
         ...
 
     def trigger(self, *, rests: bool = False) -> int:
-        """Start the compactions that are due; returns how many were started.
+        """Start the compactions that are due, and return their number.
 
         Args:
-            rests: no epoch is expected, so rows that wait for a later compaction are due too.
+            rests: whether no epoch is expected, so that rows waiting for a later compaction are due
+                too.
         """
         ...
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions; returns the buckets for which it is too early.
+        """Start full compactions, and return the buckets whose compaction must start later.
 
         Raises:
             UsageError: the table is write-only.
@@ -132,21 +133,21 @@ class Compactions(Protocol):
         ...
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when a compaction ends; at once when none runs."""
+        """Wait until a compaction ends; return at once if none runs."""
         ...
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait for their commit. Failed compactions are logged and forgotten."""
+        """Return results that wait for their commit. It logs and forgets failed compactions."""
         ...
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
-        """The compactions that wait for a thread or run. Any thread may call it."""
+        """Return compactions that run or wait for a thread. Any thread may call it."""
         ...
 
     def waiting_rows(self) -> int:
-        """Rows that no reader or follower gets before a compaction. Any thread may call it."""
+        """Return the number of rows invisible until a compaction. Any thread may call it."""
         ...
 
     def metrics(self) -> CompactionMetrics:
-        """The work that is open, and the attempts that failed. Any thread may call it."""
+        """Return metrics of open work and failed attempts. Any thread may call it."""
         ...

@@ -1,10 +1,10 @@
-"""Coordinates the compactions of all buckets that a job touches: levels, triggers, results.
+"""Coordinates the compactions of all buckets to which a job writes: levels, triggers, results.
 
-Owned by `table.job.table_state`, on the driver. Each bucket has a `CompactManager`. The coordinator
-restores it from the table when an epoch first touches the bucket. Then commits keep it current.
+`table.job.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The coordinator
+restores it from the table when an epoch first writes to the bucket. Then commits keep it current.
 
-Paimon keeps a manager in each writer task. Here the driver has them all, because Spark's tasks end
-with the epoch.
+Paimon keeps a manager in each writer task. Here the driver keeps all managers, because Spark's
+tasks end with the epoch.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactMan
 
 @dataclass(slots=True)
 class CompactCoordinator:
-    """Managers of the touched buckets. Implements `Compactions`.
+    """Keeps a manager for each bucket of the job. Implements `Compactions`.
 
     Attributes:
-        manager_of: makes the manager of a bucket that has these files.
-        age_clock: clock for the ages of compactions, which decide nothing.
+        manager_of: makes the manager of a bucket with the given files.
+        age_clock: the clock for compactions' ages, which only metrics show.
     """
 
     table: FileStoreTable
@@ -84,8 +84,8 @@ class CompactCoordinator:
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet.
 
-        That decodes all manifests of their partitions. So the files of these partitions' other
-        buckets are kept beside, packed, until an epoch touches them or another writer commits.
+        That decodes all manifests of their partitions. So it keeps the files of the partitions'
+        other buckets in packed form, until an epoch writes to them or another writer commits.
         """
         missing = {bucket for bucket in buckets if bucket not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
@@ -97,7 +97,7 @@ class CompactCoordinator:
         self._beside.keep(live)
 
     def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
-        """The unknown buckets in the same partitions; empty if there are too many to remember."""
+        """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket
         if len(partitions) * count > self._beside.buckets_max:
@@ -106,7 +106,7 @@ class CompactCoordinator:
         return others - self._managers.keys() - self._beside.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in these partitions only."""
+        """Compact only these partitions."""
         self._partitions = frozenset(partitions)
 
     def adapt(self, bounds: PolicyBounds) -> None:
@@ -124,7 +124,7 @@ class CompactCoordinator:
         self._restore_again(known, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
-        """Buckets whose levels this coordinator keeps."""
+        """Return the buckets whose levels this coordinator keeps."""
         return set(self._managers)
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
@@ -139,7 +139,7 @@ class CompactCoordinator:
         self._note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
-        """Start due compactions, most sorted runs first; returns how many were started.
+        """Start due compactions, most sorted runs first, and return their number.
 
         A bucket whose compaction failed waits for its next attempt. See `Compactions.trigger`.
         """
@@ -164,9 +164,9 @@ class CompactCoordinator:
         return begun
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions; returns the buckets for which it is too early.
+        """Start full compactions, and return the buckets whose compaction must start later.
 
-        In these a compaction runs, or a failed one waits for its retry.
+        In these buckets a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         left = set()
@@ -182,7 +182,7 @@ class CompactCoordinator:
         return left
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
-        """The compactions that wait for a thread or run. Any thread may call it."""
+        """Return compactions that run or wait for a thread. Any thread may call it."""
         running = []
         for (partition, bucket), manager in list(self._managers.items()):
             work = manager.running
@@ -192,7 +192,7 @@ class CompactCoordinator:
         return running
 
     def waiting_rows(self) -> int:
-        """Rows of the known buckets that wait for a compaction. Any thread may call it."""
+        """Return the rows of known buckets that wait for a compaction. Any thread may call it."""
         rule, num_levels = self.table.visibility, self.table.options.num_levels
         if rule is Visibility.ANY_LEVEL:
             return 0
@@ -200,7 +200,7 @@ class CompactCoordinator:
         return sum(waiting_rows(levels.level_sorted_runs(), rule, num_levels) for levels in buckets)
 
     def metrics(self) -> CompactionMetrics:
-        """The work that is open, and the attempts that failed. Any thread may call it."""
+        """Return metrics of open work and failed attempts. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
             OpenWork(work.future, self._since.get(bucket, now))
@@ -221,13 +221,13 @@ class CompactCoordinator:
         return next(self._futures(), None) is None
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when a compaction ends; at once when none runs."""
+        """Wait until a compaction ends; return at once if none runs."""
         futures = list(self._futures())
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait for their commit; failed compactions are logged and forgotten."""
+        """Return results that wait for their commit. It logs and forgets failed compactions."""
         done = []
         for bucket, manager in self._managers.items():
             work = manager.finished()
@@ -253,7 +253,7 @@ class CompactCoordinator:
                 self._policy.note_compacted(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """Note that the results may or may not have been committed: their files must stay."""
+        """Note that the results may or may not have been committed, so their files must stay."""
         self._in_doubt.update(compaction.bucket for compaction in finished)
 
     def discard(
@@ -279,7 +279,7 @@ class CompactCoordinator:
             self._managers[bucket].restore(now.levels, now.total_buckets)
 
     def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
-        """Note that buckets got files, from an epoch with this many rows or from another writer."""
+        """Note that buckets got files from an epoch with this many rows, or from another writer."""
         if self.table.visibility is not Visibility.ANY_LEVEL:
             now = self.table.clock.steady_seconds()
             self._filled_at.update(dict.fromkeys(buckets, now))
@@ -305,7 +305,7 @@ class CompactCoordinator:
 
 
 def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:
-    """The manager of a keyed bucket."""
+    """Return the manager of a keyed bucket."""
     options = table.options
     return CompactManager(
         partition=bucket[0],
@@ -330,7 +330,7 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, FilesOfBucket]:
-    """The live files of each bucket, which may be empty; None selects all buckets with files."""
+    """Return the live files of each bucket, perhaps none; None selects all buckets with files."""
     files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
     totals: dict[BucketId, int] = {}
     if buckets is None or buckets:
@@ -348,7 +348,7 @@ def files_by_bucket(
 
 
 def must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Whether a file has rows that are too old, or that deletion vectors mark."""
+    """Return a check whether a file has expired rows, or rows that deletion vectors mark."""
     expired = has_expired_rows(table)
     if not table.merges_by_vectors:
         return expired

@@ -1,8 +1,7 @@
 """Adds up the cores that the compactions of a job's tables need.
 
 A job has one budget. Each table's `AutoPolicy` notes its needs after an epoch, and shows the advice
-beside its rules; the job makes a warning of it. Decisions are those of
-`planning.compact.core_advice`.
+beside its rules. The job logs a warning about it. `planning.compact.core_advice` decides.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ _NEAR = 0.1
 
 @dataclass(slots=True)
 class CoreBudget:
-    """The cores for compactions, and the needs of tables.
+    """Compares the cores for compactions with the needs of all tables.
 
     Attributes:
-        cores: compactions that may run at a time; each uses one core.
-        advice: on the needs so far; None before the first.
+        cores: the number of compactions that may run at a time, each on one core.
+        advice: the advice for the noted needs; None before the first need.
     """
 
     cores: int
@@ -33,7 +32,7 @@ class CoreBudget:
     _total: float = field(init=False, default=0.0)
 
     def note(self, table: str, need: Need, interval_s: float) -> None:
-        """Note a table's need, in the place of its last one."""
+        """Note a table's need, which replaces its previous one."""
         now = need(1)
         self._total += now - self._needs.get(table, (need, 0.0))[1]
         self._needs[table] = need, now

@@ -1,4 +1,4 @@
-"""Tracks compactions without a result: failed ones and dropped ones.
+"""Tracks compactions that failed or were dropped.
 
 The coordinators of a job use it. A failed compaction runs again after a growing pause; a bucket
 that keeps failing delays no epoch. A compaction is dropped when another writer commits first.
@@ -28,7 +28,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(slots=True)
 class _BucketFailures:
-    """Failures in a row; `retry_at` is on the clock's steady time."""
+    """The failures in a row of one key; `retry_at` is in seconds of the steady clock."""
 
     count: int = 0
     retry_at: float = 0.0
@@ -38,7 +38,7 @@ class _BucketFailures:
 
 @dataclass(slots=True)
 class CompactionFailures(Generic[Key]):
-    """Failures by key: a bucket, or any other unit of compaction."""
+    """Tracks failures by key, which is a bucket or another unit of compaction."""
 
     clock: Clock
     total: int = 0
@@ -62,7 +62,7 @@ class CompactionFailures(Generic[Key]):
         )
 
     def forget(self, key: Key) -> None:
-        """Note that a compaction succeeded, or that the key needs none any more."""
+        """Note that a compaction succeeded, or that the key needs no more compaction."""
         self._failures.pop(key, None)
 
     def must_wait(self, key: Key) -> bool:
@@ -75,7 +75,7 @@ class CompactionFailures(Generic[Key]):
         return self.count(key) >= FAILURES_MAX or self.is_final(key)
 
     def is_final(self, key: Key) -> bool:
-        """Whether no retry can help: values in the table prevent the compaction."""
+        """Whether no retry can help, because values in the table prevent the compaction."""
         return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:
@@ -90,17 +90,17 @@ class CompactionFailures(Generic[Key]):
         return str(error)
 
     def to_be_retried(self) -> set[Key]:
-        """Keys that failed and have attempts left."""
+        """Return the keys that failed and have attempts left."""
         return {key for key in self._failures if not self.is_stuck(key)}
 
     def stuck(self) -> dict[Key, BaseException | None]:
-        """Keys that have failed too often, with the last error."""
+        """Return the keys that have failed too often, with the last error."""
         return {key: failure.last for key, failure in self._failures.items() if self.is_stuck(key)}
 
     def seconds_until_retry(self) -> float | None:
-        """Seconds until the next retry; None when no retry is worth waiting for.
+        """Return the seconds until the next retry; None if no retry is worth waiting for.
 
-        A key that has failed too often is retried too, but no epoch waits for it.
+        A key that has failed too often is also retried, but no epoch waits for it.
         """
         now = self.clock.steady_seconds()
         waits = [
@@ -120,7 +120,7 @@ class DroppedCompactions:
     """Counts dropped compactions.
 
     Attributes:
-        total: since the process began.
+        total: the number since the process began.
     """
 
     total: int = 0
@@ -139,6 +139,6 @@ class DroppedCompactions:
         self._in_a_row.pop(bucket, None)
 
     def taken_buckets(self) -> set[BucketId]:
-        """Buckets with a drop since the last call, except those with too many lost conflicts."""
+        """Return buckets with a drop since the last call; not those with too many conflicts."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
         return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

@@ -1,4 +1,4 @@
-"""Counts a job's compactions: open work, done work, and its cost.
+"""Counts a job's open and finished compactions, and their cost.
 
 `CompactCoordinator.load` gives the current work, and `CompactionTally` sums the committed work.
 Counts begin with the process.
@@ -31,8 +31,8 @@ class CompactionUnderWay:
     """A compaction that waits for a thread or runs.
 
     Attributes:
-        partition: its folder, such as ``dt=2026-01-31``; empty without partitions.
-        is_running: whether it has got a thread.
+        partition: the partition's folder, such as ``dt=2026-01-31``; empty without partitions.
+        is_running: whether a thread runs it.
         levels: the levels of the unit's files, newest first.
         bytes: the bytes of the files that it reads.
     """
@@ -50,7 +50,7 @@ class CompactionUnderWay:
 def under_way(
     partition: str, bucket: int, unit: CompactUnit, future: Future[BucketChange]
 ) -> CompactionUnderWay:
-    """A compaction that has not finished."""
+    """Describe a compaction that has not finished."""
     return CompactionUnderWay(
         partition=partition,
         bucket=bucket,
@@ -65,28 +65,31 @@ def under_way(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMetrics:
-    """The numbers. Those without "currently" count from the beginning of the process.
+    """A job's figures about compactions. Those without "currently" count since the process began.
 
     Attributes:
-        buckets: that the job currently knows because it has touched them.
-        level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
-        level0_files: of all those buckets, currently.
-        sorted_runs_max, sorted_runs: of those buckets, currently: the most of one, and of all.
-        waiting_rows: the rows of those buckets that wait for a compaction before a reader
-            gets them, currently (`planning.compact.waiting_rows`).
-        files, bytes: live data files of the whole table, currently; None: not known.
-        queued: compactions that wait for a thread currently (`compactionQueuedCount`).
-        running: compactions that run currently.
-        finished: compactions that wait for their commit currently.
-        oldest_queued_s, oldest_running_s: how long ago the oldest of these was asked for; 0: none.
-        begun: all that were started (`compactionTotalCount`).
-        completed: that were committed (`compactionCompletedCount`).
-        failed: attempts that ended with an error; they are retried.
-        dropped: results thrown away because another writer changed the bucket.
+        buckets: the buckets that the job currently knows, because it has written to them.
+        level0_files_max: the most level-0 files that one of these buckets currently has
+            (`maxLevel0FileCount`).
+        level0_files: the level-0 files that these buckets currently have.
+        sorted_runs_max, sorted_runs: the most sorted runs that one bucket currently has, and the
+            sum over these buckets.
+        waiting_rows: rows of these buckets that readers currently miss until a compaction
+            (`planning.compact.waiting_rows`).
+        files, bytes: the number and bytes of the table's current data files; None if unknown.
+        queued: compactions that currently wait for a thread (`compactionQueuedCount`).
+        running: compactions that currently run.
+        finished: compactions that currently wait for their commit.
+        oldest_queued_s, oldest_running_s: the age of the oldest queued and running compaction in
+            seconds; 0 without one.
+        begun: compactions that were started (`compactionTotalCount`).
+        completed: compactions that were committed (`compactionCompletedCount`).
+        failed: attempts that ended with an error and are retried.
+        dropped: results that were dropped because another writer changed the bucket.
         bytes_in, bytes_out: bytes that completed compactions read and wrote.
-        seconds: work time of completed compactions.
-        flushed_bytes: data files of level 0 that the job has committed.
-        waited_s: time that epochs waited because a bucket had too many sorted runs.
+        seconds: the run time of completed compactions.
+        flushed_bytes: bytes of level-0 data files that the job has committed.
+        waited_s: seconds that epochs waited because a bucket had too many sorted runs.
     """
 
     buckets: int = 0
@@ -114,12 +117,12 @@ class CompactionMetrics:
 
     @property
     def unfinished(self) -> int:
-        """Compactions that wait for a thread or run."""
+        """The number of compactions that run or wait for a thread."""
         return self.queued + self.running
 
     @property
     def write_amplification(self) -> float | None:
-        """Bytes written by flushes and compactions for each flushed byte; None: no flush yet."""
+        """Bytes that flushes and compactions wrote for each flushed byte; None before a flush."""
         if not self.flushed_bytes:
             return None
         return (self.flushed_bytes + self.bytes_out) / self.flushed_bytes
@@ -134,7 +137,7 @@ def present_metrics(
     dropped: int,
     waiting_rows: int = 0,
 ) -> CompactionMetrics:
-    """The current numbers of some buckets; compactions may continue while it reads.
+    """Return the current figures of some buckets. Compactions may run on during the call.
 
     Args:
         now: seconds of the steady clock.
@@ -163,7 +166,7 @@ def present_metrics(
 
 @dataclass(slots=True)
 class CompactionTally:
-    """Sums a job's committed compactions, and the seconds for which writes waited for them."""
+    """Sums a job's committed compactions, and the seconds that writes waited for them."""
 
     flushed_bytes: int = 0
     completed: int = 0
@@ -173,7 +176,7 @@ class CompactionTally:
     waited_s: float = 0.0
 
     def add_wait(self, seconds: float) -> None:
-        """Count the time for which a write waited for compactions."""
+        """Add the seconds that a write waited for compactions."""
         self.waited_s += seconds
 
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
@@ -189,11 +192,11 @@ class CompactionTally:
         self.seconds += sum(report.seconds for report in reports)
 
     def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
-        """The sums, together with the open work."""
+        """Return the sums together with the open work."""
         ended = self.completed + present.failed + present.dropped
         return replace(
             present,
-            # Every started compaction is in exactly one of these counts.
+            # Exactly one of these counts includes each started compaction.
             begun=ended + present.unfinished + present.finished,
             **asdict(self),
         )

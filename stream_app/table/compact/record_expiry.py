@@ -1,4 +1,4 @@
-"""Finds rows and files that are too old by a table's ``record-level.expire-time``.
+"""Finds expired rows, and files with such rows, by a table's ``record-level.expire-time``.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -20,7 +20,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
-    """The filter of rows that are too old at this moment; None when rows do not expire."""
+    """Return the filter of rows that have expired by now; None if rows do not expire."""
     expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
         return None
@@ -29,7 +29,7 @@ def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
 
 
 def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Decides by a file's statistics whether it has rows that are too old at this moment."""
+    """Return a check that decides by a file's statistics whether it has expired rows."""
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is None:
         return lambda _: False
 
@@ -42,7 +42,7 @@ def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
 
 
 def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
-    """The least time in a file; None when its statistics lack it."""
+    """Return the oldest time in a file; None if its statistics lack it."""
     column = table.schema.fields.field(table.options[RECORD_LEVEL_TIME_FIELD])
     try:
         schema = table.schema
@@ -56,7 +56,7 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     stored = [schema.fields.field(name) for name in names]
     place = next((i for i, known in enumerate(stored) if known.field_id == column.field_id), None)
     if place is None or stored[place].data_type.root is not column.data_type.root:
-        return None  # another type may count in another unit
+        return None  # a column of another type may use another unit
     values = deserialize_row(
         file.value_stats.min_values, [known.data_type.as_nullable() for known in stored]
     )

@@ -1,6 +1,6 @@
 """Reports compactions in snapshot properties.
 
-A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports. It shows an
+A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports. It tells an
 operator later why a bucket was compacted.
 """
 
@@ -24,15 +24,15 @@ class CompactionReport:
     """One compaction of one bucket.
 
     Attributes:
-        partition: as its path; empty for a table without partitions.
-        reason: the rule that requested it.
+        partition: the partition's path; empty for a table without partitions.
+        reason: the rule that requested the compaction.
         levels: the levels of the input runs, newest first.
-        output_level: level of the output run.
-        files_in, bytes_in: input that was read, without upgraded files.
-        files_out, bytes_out: output.
+        output_level: the level of the output run.
+        files_in, bytes_in: the files and bytes that were read, without upgraded files.
+        files_out, bytes_out: the files and bytes that were written.
         upgraded: files that changed their level without being read.
-        seconds: the work's duration, without waiting.
-        policy: the bucket's rules where the job has chosen them, with the reason.
+        seconds: the run time, without the wait for a thread.
+        policy: the bucket's rules and the reason, if the job has chosen them.
     """
 
     partition: str
@@ -52,7 +52,7 @@ class CompactionReport:
 def compaction_report(
     partition: str, unit: CompactUnit, change: BucketChange, policy: str | None = None
 ) -> CompactionReport:
-    """The report of a finished compaction."""
+    """Return the report of a finished compaction."""
     after = {file.file_name for file in change.added}
     read = [file for file in change.removed if file.file_name not in after]
     return CompactionReport(
@@ -72,7 +72,7 @@ def compaction_report(
 
 
 def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
-    """The snapshot property that holds the reports."""
+    """Return the snapshot property that holds the reports."""
     if not reports:
         return {}
     recorded = [asdict(report) for report in reports[:_REPORTS_MAX]]
@@ -84,7 +84,7 @@ def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
 
 
 def reports_of_property(properties: Mapping[str, str] | None) -> list[CompactionReport] | None:
-    """The reports of a snapshot; None if it has none, or if their form is unknown."""
+    """Parse a snapshot's reports; None if it has none or their form is unknown."""
     text = (properties or {}).get(COMPACTIONS_PROPERTY)
     if text is None:
         return None
@@ -99,9 +99,9 @@ def reports_of_property(properties: Mapping[str, str] | None) -> list[Compaction
 
 @dataclass(frozen=True, slots=True)
 class FinishedCompaction:
-    """A request and its result.
+    """A finished compaction: the request and its result.
 
-    `is_overtaken`: another writer changed the bucket since; see `CompactManager`.
+    `is_overtaken` says that another writer has changed the bucket since; see `CompactManager`.
     """
 
     unit: CompactUnit
@@ -110,5 +110,5 @@ class FinishedCompaction:
 
     @property
     def bucket(self) -> BucketId:
-        """The bucket that was compacted."""
+        """The compacted bucket."""
         return self.change.bucket_id

@@ -1,4 +1,4 @@
-"""Chooses the compaction strategy that a table's options ask for.
+"""Chooses the compaction strategy that a table's options name.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createCompactStrategy`.
 """
@@ -29,7 +29,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 
 def compact_strategy(options: CoreOptions) -> CompactStrategy:
-    """The universal rules with the table's settings, wrapped where rows wait for a compaction."""
+    """Return the universal compaction, wrapped if rows stay invisible until a compaction."""
     universal = UniversalCompaction(
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         size_ratio=options[COMPACTION_SIZE_RATIO],

@@ -1,11 +1,10 @@
-"""Follows a table: batches of changes as snapshots appear, and a consumer that keeps the position.
+"""Follows a table: yields changes as snapshots appear, and keeps the position in a consumer.
 
-Delivery is at least once. A follower writes a consumer's progress after it has delivered the rows
-of a snapshot and is asked for more. The initial read has no progress of its own: after an
-interruption it starts anew.
+Delivery is at least once. A follower writes the consumer's progress after it has delivered a
+snapshot's rows and the reader requests more. An interrupted initial read starts anew.
 
-After a rollback other snapshots can get numbers that were read before. So each look also checks
-that the last snapshot is still the same, as long as it exists.
+After a rollback, other snapshots can get numbers that were read before. So each step also checks
+that the last snapshot is still the same, while it exists.
 
 Source: Paimon `table/source/DataTableStreamScan.java#notifyCheckpointComplete`,
 `table/source/AbstractDataTableScan.java#createStartingScanner`.
@@ -43,10 +42,10 @@ class ChangelogBatch:
     """Some rows of one snapshot.
 
     Attributes:
-        rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested ones.
-        snapshot_id: the snapshot that made the changes, or the one of the initial read.
-        commit_time_millis: the commit time of that snapshot, in milliseconds since 1970 in UTC.
-        is_full: the rows belong to the initial read; else they are changes.
+        rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested columns.
+        snapshot_id: the number of the snapshot with the changes, or of the initial read's snapshot.
+        commit_time_millis: that snapshot's commit time, in milliseconds since 1970 in UTC.
+        is_full: whether the rows belong to the initial read, and are no changes.
     """
 
     rows: pa.RecordBatch
@@ -57,14 +56,15 @@ class ChangelogBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The way to follow a table.
+    """The settings of a follower.
 
     Attributes:
-        end: number of the last snapshot to read; None: no end.
-        follow: wait for later snapshots; else end at the snapshot that is the latest at the start.
+        end: the number of the last snapshot to read; None: no end.
+        follow: whether to wait for later snapshots; else the latest snapshot at the start is the
+            last.
         consumer_id: name of the consumer that keeps the progress; None: no progress is kept.
-        ignore_progress: begin at the configured start even when the consumer has progress.
-        poll_seconds: pause between two looks for the next snapshot.
+        ignore_progress: whether to begin at the configured start even if the consumer has progress.
+        poll_seconds: the pause between two polls for the next snapshot.
     """
 
     start: StreamStart
@@ -80,7 +80,7 @@ class Following:
 
 
 class ChangelogFollow:
-    """One run over a table's changes. It chooses its start at once, so it misses no later change.
+    """One run over a table's changes. Its start is fixed on construction, so no change is missed.
 
     Args:
         stopped: polled while waiting; true ends the run.
@@ -107,14 +107,14 @@ class ChangelogFollow:
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
     def steps(self) -> Iterator[StreamStep]:
-        """Steps with splits, one a snapshot; asking for the next one writes the progress.
+        """Yield the steps with splits. The request for the next step writes the progress.
 
         Raises:
             UsageError: the next snapshot has expired, is being expired, or was rolled back.
             CheckpointError: the table was rolled back, and written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
-        self._announce(self._position)  # from here on expiry keeps the snapshots to read
+        self._announce(self._position)  # now expiry keeps the snapshots to read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
@@ -132,7 +132,7 @@ class ChangelogFollow:
                 self._table.clock.sleep(self._how.poll_seconds)
 
     def batches(self, step: StreamStep) -> Iterator[ChangelogBatch]:
-        """The rows of a step, batch by batch.
+        """Yield the rows of a step, batch by batch.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -184,11 +184,13 @@ class ChangelogFollow:
             self._announced, self._announced_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
-        """Check that no expiry deletes the next snapshot. Called after the consumer is written: an
-        expiry announces its deletions first, and then reads the consumers.
+        """Check that no expiry deletes the next snapshot.
+
+        The caller has already written the consumer: an expiry first announces its deletions, and
+        then reads the consumers.
         """
         try:
-            # Changes that live longer than their snapshots stay.
+            # Long-lived changelogs stay when their snapshots expire.
             longer = expire_config(self._table.options).is_changelog_longer
             is_going = not longer and is_announced(self._table, number)
             # An older consumer protects intact snapshots, whatever a crashed expiry has announced.
@@ -212,11 +214,11 @@ class ChangelogFollow:
             check_progress(self._table, consumer_id, number)
         except UsageError:
             if self._is_new:
-                self._table.consumers.delete(consumer_id)  # its snapshot is gone
+                self._table.consumers.delete(consumer_id)  # the consumer's snapshot is gone
             raise
 
 
 def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
-    """All batches; asking for the batch after a step's last one writes the step's progress."""
+    """Yield all batches. The request after a step's last batch writes the step's progress."""
     for step in follow.steps():
         yield from follow.batches(step)

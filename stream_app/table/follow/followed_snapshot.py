@@ -1,4 +1,4 @@
-"""The next snapshot of a follower: it exists, is not committed yet, or has expired.
+"""Finds a follower's next snapshot, which exists, is not committed yet, or has expired.
 
 Source: Paimon `utils/NextSnapshotFetcher.java`.
 """
@@ -12,9 +12,9 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def earliest_changes(table: FileStoreTable) -> int | None:
-    """Number of the oldest version with readable changes; None when there is none.
+    """Return the number of the oldest version with readable changes; None without one.
 
-    When changelogs are kept longer than snapshots, that is a long-lived changelog.
+    If changelogs are kept longer than snapshots, it is a long-lived changelog.
     """
     earliest = table.snapshots.earliest_id()
     kept = table.changelogs.ids()
@@ -22,10 +22,10 @@ def earliest_changes(table: FileStoreTable) -> int | None:
 
 
 def changes_of(table: FileStoreTable, number: int) -> Snapshot:
-    """A snapshot, or the long-lived changelog of an expired one, which has its changes alone.
+    """Return a snapshot, or the long-lived changelog of an expired one, which has only changes.
 
     Raises:
-        FileNotFoundError: neither exists, yet or any more.
+        FileNotFoundError: neither exists.
         CorruptFileError: the file is not a snapshot.
     """
     try:
@@ -37,14 +37,14 @@ def changes_of(table: FileStoreTable, number: int) -> Snapshot:
 def followed_snapshot(
     table: FileStoreTable, number: int, *, whole: bool = False
 ) -> Snapshot | None:
-    """A snapshot by number; None while it is not committed yet.
+    """Return a snapshot by number; None while it is not committed yet.
 
     Args:
-        whole: the caller reads all of its rows, not its changes alone.
+        whole: whether the caller reads all of its rows, rather than its changes.
 
     Raises:
-        UsageError: it has expired, is missing, or is more than one ahead of the latest; names the
-            first readable one.
+        UsageError: the snapshot has expired, is missing, or is more than one ahead of the latest.
+            The error names the first readable snapshot.
     """
     try:
         return table.snapshots.snapshot(number) if whole else changes_of(table, number)
@@ -88,9 +88,9 @@ def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
 
 
 def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
-    """The snapshot's delta list: its name is unique, even when a later snapshot reuses the number.
+    """Return the name of a snapshot's delta manifest list; None if the snapshot does not exist.
 
-    None: the snapshot does not exist, or has expired.
+    The name is unique, even if a later snapshot reuses the number.
     """
     try:
         return snapshots.snapshot(number).delta_manifest_list
@@ -102,11 +102,11 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
     """Check that the number of the snapshot that was read last still has the same snapshot.
 
     Args:
-        name: its `snapshot_name` when it was read; None: unknown.
-        fix: the advice for the case that it is another one.
+        name: the result of `snapshot_name` when the snapshot was read; None if unknown.
+        fix: the advice of the error.
 
     Raises:
-        CheckpointError: the table was rolled back behind it, and written again.
+        CheckpointError: the table was rolled back to before the snapshot, and written again.
     """
     there = snapshot_name(table.snapshots, number)
     if there is not None and name is not None and there != name:
@@ -122,7 +122,7 @@ def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> N
     """Check that the next changes of a consumer are readable, or not committed yet.
 
     Raises:
-        UsageError: they have expired; names the first readable ones.
+        UsageError: they have expired; the error names the first readable changes.
     """
     earliest = earliest_changes(table)
     if earliest is not None and following < earliest:

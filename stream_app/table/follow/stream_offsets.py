@@ -1,10 +1,9 @@
-"""Plans a streaming read whose caller keeps the progress as offsets in JSON.
+"""Plans a streaming read whose caller keeps the progress as JSON offsets.
 
 `spark.read.stream_reader` passes them to Spark's checkpoint. An offset is a position between two
-splits of the table's stream, and it names the table. A table that was dropped and recreated
-reuses snapshot numbers, and so does one that was rolled back and written again. Therefore an offset
-also names the delta list of the last snapshot that was read, and later reads compare it while that
-snapshot exists.
+splits of the table's stream, and it names the table. A recreated table reuses snapshot numbers, and
+so does a table that was rolled back and written again. Therefore an offset also names the delta
+manifest list of the last snapshot that was read. Later reads compare it while that snapshot exists.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream.scala`.
 """
@@ -41,10 +40,10 @@ name is unique.
 
 @dataclass(frozen=True, slots=True)
 class NextOffset:
-    """The end of a step, with the step's size.
+    """The offset at the end of a step, with the step's size.
 
     Attributes:
-        rows: row count of the files in the step, deletes and older versions included.
+        rows: the row count of the step's files, including deletes and older versions.
     """
 
     offset: Offset
@@ -56,7 +55,8 @@ class StreamOffsets:
     """Plans a table's stream from offset to offset.
 
     Attributes:
-        table: its options define where the stream begins (``scan.mode`` …, ``consumer-id``).
+        table: the table. Its options define where the stream begins (``scan.mode`` …,
+            ``consumer-id``).
         limits: the limits of a step.
     """
 
@@ -64,11 +64,11 @@ class StreamOffsets:
     limits: StepLimits
 
     def initial(self) -> Offset:
-        """The start of a stream that has no offset yet.
+        """Return the start of a stream that has no offset yet.
 
         Raises:
-            UsageError: the options define none, the snapshot does not exist, or the consumer's next
-                changes have expired.
+            UsageError: the options define no start, its snapshot does not exist, or the consumer's
+                next changes have expired.
         """
         options = self.table.options
         name = options[CONSUMER_ID]
@@ -80,7 +80,7 @@ class StreamOffsets:
         return self._offset(StreamScan(self.table).begin(start_of_table(self.table.options)))
 
     def following(self, offset: Offset) -> NextOffset:
-        """The end of the step that begins at an offset; the same offset when there is nothing new.
+        """Return the end of the step that begins at an offset; the same offset if nothing is new.
 
         Raises:
             CheckpointError: the offset belongs to another table.
@@ -92,7 +92,7 @@ class StreamOffsets:
         return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
-        """The splits between two offsets, the same at each call.
+        """Return the splits between two offsets, the same at each call.
 
         Raises:
             CheckpointError, UsageError, CorruptFileError: as `following`.
@@ -100,7 +100,7 @@ class StreamOffsets:
         return StreamScan(self.table).splits(self._position(start), self._position(end))
 
     def write_progress(self, offset: Offset) -> None:
-        """Write the consumer's progress: the caller has finished all before an offset."""
+        """Write the consumer's progress after the caller has finished all before an offset."""
         name, position = self.table.options[CONSUMER_ID], self._position(offset)
         # A consumer alone cannot resume a partly read version.
         if name and not position.is_full:
@@ -108,7 +108,7 @@ class StreamOffsets:
 
     @property
     def silent_s(self) -> float | None:
-        """Seconds for which a consumer may be inactive until it must call `stay`; None: forever."""
+        """The seconds until an inactive consumer must call `stay`; None without a limit."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:
@@ -116,7 +116,7 @@ class StreamOffsets:
         return expiration_ms / 3000
 
     def stay(self) -> None:
-        """Refresh the consumer at its last position, while no data arrives."""
+        """Refresh the consumer at its last position while no data arrives."""
         name = self.table.options[CONSUMER_ID]
         following = self.table.consumers.next_snapshot(name)
         if following is not None:
@@ -151,7 +151,7 @@ class StreamOffsets:
 
 
 def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> StreamOffsets:
-    """The stream of a table.
+    """Return the planner of a table's stream.
 
     Args:
         limits: the limits of a step: ``max_files``, ``max_bytes``, ``max_rows``.

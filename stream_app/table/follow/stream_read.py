@@ -23,9 +23,9 @@ class StreamRead:
     """Reads splits of `stream_scan`.
 
     Attributes:
-        columns: names, in the order of the result; None for all. The column ``rowkind`` is in
-            front.
-        row_filter: keeps rows, of every kind.
+        columns: names of columns in the order of the result; None: all. The column ``rowkind``
+            precedes them.
+        row_filter: the condition that rows of every kind must fulfil.
     """
 
     table: FileStoreTable
@@ -34,17 +34,17 @@ class StreamRead:
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """The Arrow schema of the rows."""
         return self._changes.schema
 
     def read(self, stream_split: StreamSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of a split; skips empty batches.
+        """Yield the rows of a split, without empty batches.
 
-        Changes of one key come in their order, within a file in the file's order. Without a primary
-        key, rows come in the order in which they were written.
+        The changes of a key come in their order of application, those of a file in the file's
+        order. Without a primary key, rows come in the order in which they were written.
 
         Raises:
-            UnsupportedTableError: the split has a version that we would merge wrongly.
+            UnsupportedTableError: stream_app cannot merge the split's version correctly.
             CorruptFileError: a file cannot be read.
         """
         split = stream_split.split

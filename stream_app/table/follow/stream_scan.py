@@ -1,13 +1,13 @@
-"""Plans a streaming read: first an initial version or none, then each later snapshot's changes.
+"""Plans a streaming read: optionally an initial version, then each later snapshot's changes.
 
 1. `begin` finds the position at which a start mode begins.
-2. `step` plans from a position as far as snapshots and limits allow. Its end is the next step's
-   begin, and this position is all that a reader must remember.
+2. `step` plans from a position as far as snapshots and limits allow. Its end is where the next step
+   begins, and the only state that a reader must keep.
 3. `splits` plans again the splits between two positions. It gives the same splits in the same
    order, as long as the condition and the table's options for splits stay the same.
-4. `stream_read` reads the splits, here or elsewhere.
+4. `stream_read` reads the splits, in this process or another.
 
-Nothing waits here: a step without splits that ends where it begins means that nothing is new.
+The planner never waits: if nothing is new, a step has no splits and ends where it begins.
 
 Source: Paimon `table/source/DataTableStreamScan.java`,
 `table/source/snapshot/*StartingScanner.java`.
@@ -56,7 +56,7 @@ from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.pruning.scan_pruning import scan_pruning
-from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.read_refusals import check_changes_readable
 from stream_app.table.versions.time_travel import millis_of
 
 NO_LIMITS = StepLimits()
@@ -67,14 +67,15 @@ class StreamScan:
     """Plans the streaming read of one table.
 
     Attributes:
-        row_filter: rows to find; None: all. It tests every row, old ones as well.
+        row_filter: the condition that a row must fulfil; None: all. It also tests old rows of
+            updates.
     """
 
     table: FileStoreTable
     row_filter: RowFilter | None = None
 
     def __post_init__(self) -> None:
-        check_readable(self.table, merges=False)
+        check_changes_readable(self.table)
         if self.table.kind.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
                 "streaming-read-overwrite = true: stream_app does not compute what an OVERWRITE "
@@ -93,10 +94,10 @@ class StreamScan:
             )
 
     def begin(self, start: StreamStart) -> StreamPosition:
-        """The position at which a read begins; without snapshots, the one before the first.
+        """Return the position at which a read begins; without snapshots it precedes the first.
 
         Raises:
-            UsageError: the snapshot of from-snapshot-full does not exist yet.
+            UsageError: the snapshot for from-snapshot-full does not exist yet.
         """
         snapshots = self.table.snapshots
         earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
@@ -127,11 +128,11 @@ class StreamScan:
                 return self._full(max(start.snapshot_id, earliest))
 
     def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
-        """The splits to read from a position on.
+        """Return the splits to read from a position on.
 
         Raises:
-            UsageError: the snapshot has expired, or is ahead of the table; names the first readable
-                one.
+            UsageError: the snapshot has expired, or is ahead of the table. The error names the
+                first readable snapshot.
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position, admitted = begin, AdmittedSplits(limits)
@@ -150,7 +151,7 @@ class StreamScan:
         return StreamStep(begin=begin, end=position, splits=tuple(taken))
 
     def splits(self, begin: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
-        """The splits between two positions that steps returned.
+        """Return the splits between two positions that steps returned.
 
         Raises:
             UsageError: a snapshot between them has expired.
@@ -173,7 +174,7 @@ class StreamScan:
         return taken
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
-        """All splits of a position's snapshot; None: it is not committed yet."""
+        """Return all splits of a position's snapshot; None if it is not committed yet."""
         snapshot = followed_snapshot(self.table, position.snapshot_id, whole=position.is_full)
         if snapshot is None:
             return None
@@ -185,9 +186,9 @@ class StreamScan:
         return self._raw_splits(self._changes(snapshot), snapshot)
 
     def _postponed(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The files of rows without a bucket that no later snapshot gives as changes.
+        """Return the ``bucket-postpone`` files that an initial read must include.
 
-        Without a changelog, the APPEND snapshot that brought them gave them as changes.
+        With a changelog it includes none, because a later snapshot has these rows as changes.
         """
         if not self.table.kind.postpones or self.table.options.writes_changelog:
             return []
@@ -196,7 +197,7 @@ class StreamScan:
         return [entry for entry in live if entry.bucket == POSTPONED]
 
     def _changes(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The files of a snapshot's changes."""
+        """Return the files with a snapshot's changes."""
         read = IncrementalRead(self.table, None, self.row_filter)
         reads_overwrites = self.table.options[STREAMING_READ_APPEND_OVERWRITE]
         match follow_up(
@@ -227,7 +228,7 @@ class StreamScan:
         return splits
 
     def _groups(self, files: list[DataFileMeta]) -> Iterable[tuple[DataFileMeta, ...]]:
-        """Keeps changes of a key in one split, in order; rows without a key may be split."""
+        """Group files into splits. Changes of a key stay in one split, in order."""
         if self.table.kind.merges_by_key:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
@@ -249,7 +250,7 @@ class StreamScan:
         return latest
 
     def _at(self, millis: int) -> int:
-        """The first snapshot that is not older than a time."""
+        """Return the number of the first snapshot that is not older than a time."""
         earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None
@@ -260,10 +261,10 @@ class StreamScan:
 
 
 def start_of_table(options: CoreOptions) -> StreamStart:
-    """The start mode of the table's options.
+    """Return the start that the table's options define.
 
     Raises:
-        UsageError: the mode does not suit a streaming read, or lacks an option that it needs.
+        UsageError: the mode is not for streaming reads, or an option that it needs is missing.
     """
     millis = options[SCAN_TIMESTAMP_MILLIS]
     text = options[SCAN_TIMESTAMP]

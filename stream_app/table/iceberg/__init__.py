@@ -1,1 +1,1 @@
-"""Publishes the versions of a table as versions of an Iceberg table."""
+"""Publishes a table's snapshots as versions of an Iceberg table."""

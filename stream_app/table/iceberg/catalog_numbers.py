@@ -1,4 +1,4 @@
-"""Numbers that an Iceberg catalog has already assigned; it accepts only versions above them.
+"""The numbers that an Iceberg catalog has assigned; it accepts only versions above them.
 
 A catalog client raises `CatalogAheadError`, and `publisher` then publishes again with greater
 numbers.
@@ -13,11 +13,11 @@ from stream_app.errors import StreamAppError
 
 @dataclass(frozen=True, slots=True)
 class LeastNumbers:
-    """The least numbers with which a catalog accepts a new version.
+    """The lowest numbers with which a catalog accepts a new version.
 
     Attributes:
-        sequence_number: the sequence number of its snapshot.
-        row_id: the row id of the first row that it adds.
+        sequence_number: the sequence number of the version's snapshot.
+        row_id: the row id of the first row that the version adds.
     """
 
     sequence_number: int = 0
@@ -29,11 +29,10 @@ ANY_NUMBERS = LeastNumbers()
 
 
 class CatalogAheadError(StreamAppError):
-    """A catalog has greater numbers than a version, because another program wrote or files were
-    lost.
+    """The catalog's numbers exceed the version's, because another program wrote or files were lost.
 
     Attributes:
-        least: the least numbers that the version must have.
+        least: the lowest numbers that the catalog accepts.
     """
 
     def __init__(self, least: LeastNumbers, *, where: str) -> None:

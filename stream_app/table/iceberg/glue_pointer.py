@@ -1,7 +1,7 @@
 """The pointer to Iceberg's metadata in AWS Glue: parameters of an external table.
 
-Glue compares the number of the table's version when it moves the pointer. botocore, an extra, finds
-region, address and login as for every program of AWS.
+Glue compares the table's version number when it moves the pointer. botocore, an extra, finds
+region, endpoint and login as in any AWS program.
 
 Source: Iceberg `aws/glue/GlueTableOperations.java`; PyIceberg `catalog/glue.py`.
 """
@@ -37,7 +37,7 @@ class GluePointer:
     """One table of Glue; see `PointerStore`.
 
     Attributes:
-        client: the client of botocore.
+        client: botocore's Glue client.
         skips_archive: whether Glue keeps no older versions of the entry.
     """
 
@@ -93,7 +93,7 @@ class GluePointer:
         columns = [
             {
                 "Name": field.name,
-                # Glue has one type of timestamps.
+                # Glue has only one timestamp type.
                 "Type": hive_type(field.data_type).replace(" with local time zone", ""),
                 **({} if field.description is None else {"Comment": field.description}),
             }
@@ -135,7 +135,7 @@ class GluePointer:
 
 
 class _NoTableError(Exception):
-    """There is no such table, or no such database."""
+    """The table or its database does not exist in Glue."""
 
 
 class _NameTakenError(Exception):
@@ -143,7 +143,7 @@ class _NameTakenError(Exception):
 
 
 def _location(table: Mapping[str, Any]) -> str:
-    """The pointer of a Glue table; empty if it is not an Iceberg table."""
+    """Return the pointer of a Glue table; empty if it is not an Iceberg table."""
     parameters = table.get("Parameters", {})
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
     return str(parameters.get(LOCATION, "")) if is_iceberg else ""
@@ -153,7 +153,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     """Open the table in Glue with the driver's AWS settings.
 
     Raises:
-        StorageError: they have no region.
+        StorageError: the settings lack a region.
     """
     database, name = name_in_catalog(table)
     limits = Config(

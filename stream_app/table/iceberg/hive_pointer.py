@@ -1,7 +1,7 @@
 """The pointer to Iceberg's metadata in a Hive metastore: parameters of an external table.
 
 A pointer moves under the metastore's lock of the table, as in Iceberg's own clients. Metastores
-before Hive 4 have no other way to compare and set.
+before Hive 4 have no other compare-and-set.
 
 Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
 `hive/HiveTableOperations.java`.
@@ -12,28 +12,26 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from stream_app.catalog.catalog_options import HIVE_CONF_DIR
 from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import (
-    DatabaseField,
+    HiveLayout,
     SerdeField,
     StorageField,
     TableField,
     hive_column,
+    new_database,
 )
-from stream_app.catalog.hive.metastore_client import MetastoreClient, RefusedError
-from stream_app.catalog.hive.metastore_methods import (
-    ALTER_TABLE,
-    CREATE_DATABASE,
-    CREATE_TABLE,
-    EXISTS,
-    GET_DATABASE,
-    GET_TABLE,
-    GONE,
+from stream_app.catalog.hive.metastore_client import MetastoreClient
+from stream_app.catalog.hive.metastore_entries import (
+    alter_table_entry,
+    create_database_entry,
+    create_table_entry,
+    database_entry,
+    table_entry,
 )
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
@@ -61,6 +59,7 @@ _URIS = "hive.metastore.uris"
 _LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
 _LOCK_MS = 30_000
+_LAYOUT = HiveLayout(location_in_properties=False, has_properties=False)
 _STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
     StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),
@@ -75,7 +74,7 @@ class HivePointer:
     """One table of a metastore; see `PointerStore`.
 
     Attributes:
-        skips_stats: whether the metastore omits counting files.
+        skips_stats: whether the metastore does not count files.
         skips_archive: whether a Glue metastore keeps no older versions of the entry.
     """
 
@@ -88,16 +87,19 @@ class HivePointer:
 
     def pointer(self) -> str | None:
         """See `PointerStore.pointer`."""
-        table = self._table()
+        table = table_entry(self.client, self.identifier)
         return None if table is None else _location(table)
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
-        name = self.identifier
-        with suppress(RefusedError):
-            self._create_database(version.home.rpartition("/")[0])
+        name, client = self.identifier, self.client
+        if database_entry(client, name.database) is None:
+            folder = version.home.rpartition("/")[0]
+            create_database_entry(
+                client, name.database, new_database(name.database, folder, _LAYOUT)
+            )
         storage = {**_STORAGE, StorageField.LOCATION: text(version.home)}
-        made = Struct(
+        table = Struct(
             {
                 TableField.NAME: text(name.table),
                 TableField.DATABASE: text(name.database),
@@ -109,19 +111,13 @@ class HivePointer:
                 TableField.TYPE: text("EXTERNAL_TABLE"),
             }
         )
-        try:
-            pointing = _with_columns(_pointing(made, None, version), _columns(version))
-            self.client.ask(
-                CREATE_TABLE, nested(pointing), expected=EXISTS, what=str(self.identifier)
-            )
-        except RefusedError:
-            return False
-        return True
+        pointing = _with_columns(_pointing(table, None, version), _columns(version))
+        return create_table_entry(client, name, pointing)
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         with self.lock.held(self.identifier):
-            table = self._table()
+            table = table_entry(self.client, self.identifier)
             if table is None or _location(table) != before:
                 return False
             columns = _columns(version)
@@ -135,58 +131,21 @@ class HivePointer:
 
     def _alter(self, table: Struct, columns: Sequence[Struct]) -> None:
         context = {
-            "CASCADE": "true",
             "DO_NOT_UPDATE_STATS": str(self.skips_stats).lower(),
             "skipAWSGlueArchive": str(self.skips_archive).lower(),
         }
-        self.client.ask(
-            ALTER_TABLE, text(self.identifier.database), text(self.identifier.table),
-            nested(_with_columns(table, columns)), nested(Struct({1: text_map(context)})),
-            what=str(self.identifier),
-        )  # fmt: skip
-
-    def _create_database(self, folder: str) -> None:
-        """Create the database if it does not exist.
-
-        Raises:
-            RefusedError: another process was faster.
-        """
-        name = text(self.identifier.database)
-        with suppress(RefusedError):
-            self.client.ask(GET_DATABASE, name, expected=GONE, what=str(self.identifier))
-            return
-        made = Struct(
-            {
-                DatabaseField.NAME: name,
-                DatabaseField.LOCATION: text(folder),
-                DatabaseField.PARAMETERS: text_map({}),
-            }
-        )
-        self.client.ask(CREATE_DATABASE, nested(made), expected=EXISTS, what=str(self.identifier))
-
-    def _table(self) -> Struct | None:
-        name = self.identifier
-        request = Struct({1: text(name.database), 2: text(name.table)})
-        with suppress(RefusedError):
-            return (
-                self.client.ask(
-                    GET_TABLE, nested(request), expected=GONE, what=str(self.identifier)
-                )
-                .struct(0)
-                .struct(1)
-            )
-        return None
+        alter_table_entry(self.client, self.identifier, _with_columns(table, columns), context)
 
 
 def _location(table: Struct) -> str:
-    """The pointer of a metastore's table; empty if it is not an Iceberg table."""
+    """Return the pointer of a metastore's table; empty if it is not an Iceberg table."""
     parameters = table.text_map(TableField.PARAMETERS)
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
     return parameters.get(LOCATION, "") if is_iceberg else ""
 
 
 def _pointing(table: Struct, before: str | None, version: PointedVersion) -> Struct:
-    """A metastore table that points to a version."""
+    """Return a metastore table that points to a version."""
     parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
     return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
 
@@ -210,7 +169,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     """Open the table in the metastore that the table's options name.
 
     Raises:
-        UnsupportedTableError: they name none.
+        UnsupportedTableError: the options name no metastore.
         UsageError: an address or ``hive-site.xml`` is wrong, or `thrift` is not installed.
     """
     options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR

@@ -14,13 +14,14 @@ _PARQUET = ".parquet"
 def iceberg_files(
     table: FileStoreTable, changes: VisibleChanges, first_row_id: int | None
 ) -> dict[str, IcebergFile]:
-    """The added data files by their path.
+    """Return the added data files in Iceberg's form, by path.
 
     Args:
-        first_row_id: the row id of the first file; None: the format has no such numbers.
+        first_row_id: the row id of the first file's first row; None: the Iceberg format has no row
+            ids.
 
     Raises:
-        UnsupportedTableError: a file has rows that delete others, or is not Parquet.
+        UnsupportedTableError: a file contains delete rows, or is not Parquet.
     """
     schema_of, files = table.known_schemas(), dict[str, IcebergFile]()
     for path, entry in changes.added.items():

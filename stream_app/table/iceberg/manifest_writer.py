@@ -26,7 +26,7 @@ from stream_app.planning.iceberg.manifest_merge import (
 class LiveKeys:
     """Caches the live files' keys of each manifest by its path.
 
-    Manifests never change, so a process reads each once. A commit that removes files finds their
+    Manifests are immutable, so a process reads each once. A commit that removes files finds their
     manifests by these keys.
     """
 
@@ -34,19 +34,19 @@ class LiveKeys:
     _keys: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
 
     def keys(self, manifest: IcebergManifest) -> frozenset[str]:
-        """The keys of a manifest, which is read unless they are cached."""
+        """Return the keys of a manifest, which is read unless they are cached."""
         if manifest.path not in self._keys:
             self.note(manifest, self.files.read_manifest(manifest.path))
         return self._keys[manifest.path]
 
     def note(self, manifest: IcebergManifest, entries: Iterable[IcebergEntry]) -> None:
-        """Remember a manifest that was read or written."""
+        """Cache the keys of a manifest that was read or written."""
         self._keys[manifest.path] = frozenset(
             entry.file.key for entry in entries if entry.status is not EntryStatus.DELETED
         )
 
     def forget_others(self, manifests: Iterable[IcebergManifest]) -> None:
-        """Forget all manifests but these."""
+        """Drop all other manifests from the cache."""
         kept = {manifest.path for manifest in manifests}
         self._keys = {path: keys for path, keys in self._keys.items() if path in kept}
 
@@ -56,9 +56,9 @@ class ManifestWriter:
     """Writes the manifests of one version.
 
     Attributes:
-        first_row_id: the row id of the rows that it adds; None: the format has no such
-            numbers.
-        written: the manifests so far.
+        first_row_id: the row id of the first row that the version adds; None: the Iceberg format
+            has no row ids.
+        written: the manifests that were written.
     """
 
     files: IcebergFiles
@@ -77,11 +77,11 @@ class ManifestWriter:
         added: Mapping[str, IcebergFile],
         removed: frozenset[str],
     ) -> list[IcebergManifest]:
-        """Write the manifests of one kind of files, and return all of them.
+        """Write the manifests of one content type, and return all of its manifests.
 
         Args:
             before: all manifests of the previous version.
-            added, removed: files by their key.
+            added, removed: files by key.
         """
         live = [
             manifest for manifest in before if manifest.content is content and manifest.live_files

@@ -1,9 +1,9 @@
-"""A table in a catalog of Iceberg that keeps one pointer: the path of the newest metadata file.
+"""A table in an Iceberg catalog that stores a pointer: the path of the newest metadata file.
 
-Hive's metastore, Glue and databases are such catalogs (`PointerStore`). They name the version's
-file that `publisher` has written, so this serves commits, tags, expiry and rollbacks alike. A
-pointer moves by compare-and-set, only forward, and only if it is in the table's own folder of
-metadata. Else another program has made that table.
+Hive's metastore, Glue and databases are such catalogs (`PointerStore`). The pointer names the
+version file that `publisher` has written, so one mechanism serves commits, tags, expiry and
+rollbacks. A pointer moves by compare-and-set, only forward, and only within the table's own
+metadata folder. A pointer elsewhere means that another program has made the table.
 
 Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
 `BaseMetastoreTableOperations.java`.
@@ -36,7 +36,7 @@ class PointedVersion:
 
     Attributes:
         path: the path of the version's file.
-        home: the folder with the folder of metadata.
+        home: the parent of the metadata folder.
         schema: the schema of its newest snapshot.
     """
 
@@ -46,7 +46,7 @@ class PointedVersion:
     table_uuid: str
 
     def parameters(self, before: str | None) -> dict[str, str]:
-        """The parameters of the table in Hive and Glue.
+        """Return the table's parameters for Hive and Glue.
 
         Args:
             before: the current pointer; None if there is none.
@@ -65,7 +65,7 @@ class PointerStore(Protocol):
     """One table's pointer in a catalog. Each method raises StreamAppError or OSError."""
 
     def pointer(self) -> str | None:
-        """The path to which it points; None without a table, empty for no Iceberg table."""
+        """Return the pointer; None without a table, empty if the table is not an Iceberg table."""
 
     def create(self, version: PointedVersion) -> bool:
         """Create the table and its database; False if another process created it first."""
@@ -76,7 +76,7 @@ class PointerStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PointedTable:
-    """One table of a catalog.
+    """Moves the pointer of one table.
 
     Attributes:
         name: the table's name in the catalog, for messages.
@@ -105,8 +105,8 @@ class PointedTable:
         """Move the catalog's pointer to a version, unless it points to a later one.
 
         Raises:
-            StreamAppError, OSError: the catalog refuses it, has another table of this name, or does
-                not answer; or others write all the time.
+            StreamAppError, OSError: the catalog refuses the version, has another table of this
+                name, or does not answer. Or other writers win every race.
         """
         version = self.version(metadata)
         for _ in range(_ATTEMPTS):
@@ -126,7 +126,7 @@ class PointedTable:
         )
 
     def version(self, metadata: IcebergMetadata) -> PointedVersion:
-        """The version as the catalog stores it."""
+        """Return the version as the catalog stores it."""
         return PointedVersion(
             path=self.files.version_path(metadata.version),
             home=self.files.folder.rpartition("/")[0],
@@ -135,7 +135,7 @@ class PointedTable:
         )
 
     def _number(self, there: str) -> int:
-        """The number of the version to which the catalog points.
+        """Return the number of the version to which the catalog points.
 
         Raises:
             StreamAppError: the pointer is not ours.
@@ -148,12 +148,12 @@ class PointedTable:
     def _is_ahead(self, there: str, version: int) -> bool:
         """Whether another writer has published a later version in the meantime."""
         number = self._number(there)
-        # A table recreated in the folder of an older one counts from the start.
+        # A recreated table counts its versions from the start.
         return number > version and self.files.read_version(number) is not None
 
 
 def another_table(name: str) -> StreamAppError:
-    """The error for a name that another program's table has taken."""
+    """Return the error for a name that another program's table has taken."""
     return StreamAppError(
         "the Iceberg catalog has another table of this name",
         where=name,
@@ -163,6 +163,6 @@ def another_table(name: str) -> StreamAppError:
 
 
 def name_in_catalog(table: FileStoreTable) -> tuple[str, str]:
-    """The table's database and name in the Iceberg catalog."""
+    """Return the table's database and name in the Iceberg catalog."""
     options, (database, _, name) = table.options, table.label.rpartition(".")
     return options[METADATA_ICEBERG_DATABASE] or database, options[METADATA_ICEBERG_TABLE] or name

@@ -32,9 +32,10 @@ class CatalogKind:
     """A kind of catalog.
 
     Attributes:
-        module: its `open_catalog_table` talks to the catalog.
-        extra: the extra of stream_app that installs its libraries.
-        names_files: it stores the path of a version's file; other catalogs receive the content.
+        module: the module whose `open_catalog_table` opens a table of the catalog.
+        extra: the extra of stream_app that installs the module's libraries.
+        names_files: whether the catalog stores the path of a version's file. Other catalogs receive
+            its content.
     """
 
     module: str
@@ -49,7 +50,7 @@ _SQL = CatalogKind("stream_app.table.iceberg.sql_pointer", "jdbc")
 
 
 def catalog_kind(options: CoreOptions) -> CatalogKind | None:
-    """The kind of catalog that receives the versions; None if they are published as files only."""
+    """Return the kind of catalog that receives the versions; None if only files are written."""
     storage = options[METADATA_ICEBERG_STORAGE]
     if storage == REST_CATALOG:
         return _REST
@@ -64,8 +65,8 @@ class CatalogState:
     """The state of a table in a catalog.
 
     Attributes:
-        files: the paths of metadata files that it names, the newest first.
-        snapshot_id: the number of its newest snapshot; None: the newest file is gone.
+        files: the paths of the metadata files that the catalog names, the newest first.
+        snapshot_id: the number of the newest snapshot there; None if the newest file is missing.
     """
 
     files: tuple[str, ...]
@@ -73,10 +74,10 @@ class CatalogState:
 
 
 class CatalogClient(Protocol):
-    """A table in a catalog of Iceberg."""
+    """A table in an Iceberg catalog."""
 
     def state(self) -> CatalogState | None:
-        """The table's state in the catalog; None if the catalog does not have the table."""
+        """Return the table's state in the catalog; None if the catalog lacks the table."""
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make a version the catalog's current one."""
@@ -84,14 +85,14 @@ class CatalogClient(Protocol):
 
 @dataclass
 class PublishedCatalog:
-    """One table's entry in an Iceberg catalog, if its options name a catalog."""
+    """A table's entry in the Iceberg catalog that its options name, if any."""
 
     table: FileStoreTable
     files: IcebergFiles
     _newest: IcebergMetadata | None = field(init=False, default=None)
 
     def state(self) -> CatalogState | None:
-        """The table's state in the catalog; None without a catalog or without such a table.
+        """Return the table's state in the catalog; None without a catalog or an entry.
 
         Raises:
             StreamAppError, OSError: as `bring_up_to`.
@@ -99,10 +100,10 @@ class PublishedCatalog:
         return None if self._client is None else self._client.state()
 
     def stays_from(self, paths: Sequence[str]) -> int:
-        """The first version file that must stay, oldest first: readers open the one that the
-        catalog names.
+        """Return the index of the first of `paths`, oldest first, that must stay.
 
-        Before the first success that one is unknown, so all files stay.
+        Readers open the version file that the catalog names. Until the first success it is unknown,
+        so all files stay.
         """
         if self._kind is None or not self._kind.names_files:
             return len(paths)
@@ -110,14 +111,14 @@ class PublishedCatalog:
         return paths.index(newest) if newest in paths else 0
 
     def bring_up_to(self, metadata: IcebergMetadata | None) -> None:
-        """Publish a version to the catalog if it lacks it; does nothing without a catalog.
+        """Publish a version to the catalog unless it has it; does nothing without a catalog.
 
         Args:
-            metadata: None: another writer has published meanwhile, and does it.
+            metadata: the version; None: another writer has published, and updates the catalog.
 
         Raises:
             UnsupportedTableError: a library is not installed, or a setting is missing.
-            StreamAppError, OSError: the catalog refuses it, or does not answer.
+            StreamAppError, OSError: the catalog refuses the version, or does not answer.
         """
         if metadata is None or metadata == self._newest or self._client is None:
             return

@@ -1,9 +1,9 @@
 """Publishes a Paimon snapshot in the table's Iceberg metadata.
 
 A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
-(`vector_files`). The publisher makes it from the previous version and all changes since, also those
-of other writers. It takes the snapshot's live files when the previous version does not lead there.
-So a crash between both commits heals with the next one.
+(`vector_files`). The publisher derives it from the previous version and all changes since,
+including those of other writers. If the changes do not lead to the snapshot, it takes the
+snapshot's live files. So the next commit repairs a crash between the two commits.
 
 Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint. Then files
 that no kept version needs are deleted. Errors never reach the table's own commit.
@@ -74,7 +74,7 @@ _ATTEMPTS = 5
 
 @dataclass
 class IcebergPublisher:
-    """Publishes one table. Not thread safe.
+    """Publishes the snapshots of one table. Not thread safe.
 
     Attributes:
         problem: the reason why the newest attempt failed; None after a success.
@@ -91,10 +91,10 @@ class IcebergPublisher:
 
     @cached_property
     def files(self) -> IcebergFiles:
-        """The files of the metadata.
+        """The access to the metadata files.
 
         Raises:
-            UnsupportedTableError: the table's location has no place for Iceberg's metadata.
+            UnsupportedTableError: the table's location has no folder for Iceberg's metadata.
         """
         return IcebergFiles.of_table(self.table.file_io, self.table.location, self.table.options)
 
@@ -178,7 +178,7 @@ class IcebergPublisher:
         """Publish a snapshot, unless it or a later one is already published.
 
         Raises:
-            StreamAppError, OSError: it is not published.
+            StreamAppError, OSError: the snapshot could not be published.
         """
         for _ in range(_ATTEMPTS):
             if self._try(snapshot):
@@ -203,7 +203,7 @@ class IcebergPublisher:
     def _refresh(self) -> None:
         """Publish the newest version again if its history has changed by expiry or tags."""
         base = self._published
-        if base is None:  # another writer publishes beside us
+        if base is None:  # another writer also publishes
             return
         snapshots, tags = self._tags.history(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
@@ -229,11 +229,11 @@ class IcebergPublisher:
         return None if version is None else self.files.read_version(version)
 
     def _is_same(self, base: IcebergMetadata | None) -> bool:
-        """Whether a version describes this table, and not an earlier table at the same place."""
+        """Whether a version describes this table, rather than an earlier one at the same path."""
         return base is not None and base.table_uuid == self._table_uuid
 
     def _is_of_table(self, base: IcebergMetadata) -> bool:
-        """Whether a version describes this table in the form that its options ask for."""
+        """Whether a version describes this table in the form that its options require."""
         return (
             self._is_same(base)
             and base.format_version == self._format_version
@@ -289,7 +289,7 @@ class IcebergPublisher:
     def _vectors(
         self, writer: ManifestWriter, update: VersionUpdate, snapshot: Snapshot
     ) -> list[IcebergManifest]:
-        """The manifests of the snapshot's deletion vectors."""
+        """Write the manifests of the snapshot's deletion vectors."""
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
@@ -335,10 +335,10 @@ def _manifest_kind(schema: TableSchema, format_version: int) -> ManifestKind:
 
 
 def _checked_schema(table: FileStoreTable, schema_id: int) -> TableSchema:
-    """The schema of this version, checked to be one that Iceberg can represent.
+    """Return a schema after the check that Iceberg can represent it.
 
     Raises:
-        UnsupportedTableError: Iceberg cannot represent it.
+        UnsupportedTableError: Iceberg cannot represent the schema.
     """
     schema = table.known_schemas()(schema_id)
     problems = list(iceberg_problems(schema.fields, schema.primary_keys, table.schema.options))

@@ -1,4 +1,4 @@
-"""Measures how far Iceberg's readers lag behind a table, by its catalog or by its files."""
+"""Measures how far Iceberg's readers lag behind a table, by its catalog or metadata files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ReaderLag:
     """The lag of Iceberg's readers behind a table.
 
     Attributes:
-        where: the place where they look it up.
-        snapshot_id: the newest snapshot that they see; None if they see none.
-        latest_id: the table's newest.
-        lacking_ms: for how long it has had a newest one that they do not find.
+        where: the catalog or folder in which readers look the table up.
+        snapshot_id: the newest snapshot that readers see; None if they see none.
+        latest_id: the table's newest snapshot.
+        lacking_ms: the age of the table's newest snapshot.
     """
 
     where: str
@@ -35,12 +35,12 @@ class ReaderLag:
 
     @property
     def is_behind(self) -> bool:
-        """Whether they have lagged behind for longer than a moment."""
+        """Whether readers have lagged behind for longer than a moment."""
         return self.snapshot_id != self.latest_id and self.lacking_ms > _AT_ONCE_MS
 
     @property
     def text(self) -> str:
-        """The state that Iceberg's readers find, as a clause."""
+        """A clause that describes the state which Iceberg's readers see."""
         newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         newest = f"the table has snapshot {self.latest_id}"
         return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
@@ -50,7 +50,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
     """Measure the lag; None if the table is not published or has no snapshot.
 
     Raises:
-        UnsupportedTableError: a library is missing, or a setting.
+        UnsupportedTableError: a library or a setting is missing.
         StreamAppError, OSError: the catalog does not answer, or has another table of the name.
         CorruptFileError: the newest version cannot be read.
     """

@@ -1,8 +1,8 @@
 """PyIceberg's client of an Iceberg REST catalog: its settings, its limits, and its errors.
 
-Called by `rest_publication`, which knows what the catalog gets. Options ``metadata.iceberg.rest.…``
-are PyIceberg's, logins among them. They override the variables ``PYICEBERG_CATALOG__REST__…``,
-which keep secrets out of a table's schema.
+`rest_publication` uses it, and decides what the catalog receives. Options
+``metadata.iceberg.rest.…`` are PyIceberg's, including logins. They override the variables
+``PYICEBERG_CATALOG__REST__…``, which keep secrets out of a table's schema.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
         super().__init__(name, **{**_ONE_TRY, **properties})
 
     def _config_headers(self, session: Session) -> None:
-        # A new session gets its headers first, so the limit holds for the login's request, too.
+        # A new session sets its headers first, so the limit also applies to the login request.
         super()._config_headers(session)
         seconds = int(self.properties.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
         limited: Any = partial(session.request, timeout=seconds)
@@ -76,7 +76,7 @@ class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
 
 
 def rest_settings(options: Mapping[str, str], location: str) -> dict[str, str]:
-    """The settings for PyIceberg in a table's options, which must have `uri`.
+    """Return PyIceberg's settings from a table's options, which must include `uri`.
 
     Args:
         location: the location of the table, for messages.
@@ -104,9 +104,9 @@ def open_rest_catalog(settings: Mapping[str, str]) -> Catalog:
     Raises:
         UnsupportedTableError: a library is not installed.
         NoAccessError: requests cannot be signed.
-        Exception: those that `rest_errors` explains.
+        Exception: an error that `rest_errors` explains.
     """
-    # PyIceberg's own function gives what the environment says to its own classes alone.
+    # PyIceberg's own function passes settings of the environment only to its own classes.
     environment = Config().get_catalog_config(_NAME) or {}
     try:
         return TimedRestCatalog(_NAME, **{**environment, **settings})
@@ -123,7 +123,7 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
     """Explain the errors with which a catalog refuses a request.
 
     Args:
-        table: its name there, for messages.
+        table: the table's name in the catalog, for messages.
 
     Raises:
         NoAccessError: the catalog refuses the login, or the login lacks a right.
@@ -148,7 +148,7 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
             f"its namespace; with {REST_PREFIX}rest.sigv4-enabled check the keys of AWS, "
             f"{REST_PREFIX}{_REGION} and {REST_PREFIX}rest.signing-name",
         ) from error
-    except InvalidAnswerError:  # its text has the answer, which may be a token
+    except InvalidAnswerError:  # the text contains the response, which may be a token
         raise StreamAppError(
             "what answers is not an Iceberg REST catalog, or no server of its logins",
             where=where,
@@ -164,5 +164,5 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _shown(uri: str) -> str:
-    """An address without its user and password."""
+    """Return an address without its user and password."""
     return re.sub(r"//[^/@]*@", "//", uri)

@@ -1,11 +1,12 @@
 """Updates the table of an Iceberg REST catalog to the version that `publisher` wrote.
 
-A catalog owns the pointer to its table's metadata, so it gets a table once by `register_table`, and
-then the changes. These are new schemas, new and expired snapshots, and tags. It writes a metadata
-file of its own for each, which names the manifest lists of ours. `rest_client` talks to it.
+A REST catalog owns the pointer to its table's metadata. So it receives a table once by
+`register_table`, and then the changes: new schemas, new and expired snapshots, and tags. For each
+change it writes its own metadata file, which names our manifest lists. `rest_client` connects to
+it.
 
-Changes are the difference between what the catalog has and what is published. So one round heals
-whatever a crash, another writer or a rollback has left.
+The changes are the difference between the catalog's state and the published version. So one round
+repairs the effects of a crash, another writer or a rollback.
 
 Source: Paimon `iceberg/IcebergRestMetadataCommitter.java`; Iceberg's REST specification.
 """
@@ -80,7 +81,7 @@ class RestCatalogTable:
 
     @cached_property
     def _settings(self) -> Mapping[str, str]:
-        """The settings of PyIceberg's client; errors as `rest_settings`."""
+        """The settings of PyIceberg's client; it raises the errors of `rest_settings`."""
         return rest_settings(self.table.schema.options, self.table.location)
 
     @cached_property
@@ -109,10 +110,11 @@ class RestCatalogTable:
         """Update the catalog's table to the published version.
 
         Raises:
-            CatalogAheadError: another program has written to the table there, or metadata was lost.
-            StreamAppError: the catalog refuses it, has another table of its name, or other
-                writers commit all the time; or it does not answer.
-            OSError: its first metadata file cannot be written.
+            CatalogAheadError: another program has written to the catalog's table, or metadata was
+                lost.
+            StreamAppError: the catalog refuses the update, has another table of this name, or does
+                not answer. Or other writers win every race.
+            OSError: the first metadata file cannot be written.
         """
         with self._errors():
             self._bring_up_to(metadata)
@@ -140,7 +142,7 @@ class RestCatalogTable:
         )
 
     def _register(self, metadata: IcebergMetadata) -> None:
-        """Register the table in the catalog by a metadata file that no later version deletes."""
+        """Register the table in the catalog with a metadata file that no later version deletes."""
         self._catalog.create_namespace_if_not_exists(self.identifier[:1])
         registered = replace(metadata, properties=self._properties(metadata), older_files=())
         path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
@@ -172,7 +174,7 @@ class RestCatalogTable:
             self._catalog.commit_table(published_table, requirements, updates)
 
     def _possible_tags(self, published: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
-        """The tags whose snapshots the catalog has or receives; the log names the others once."""
+        """Return the tags whose snapshots the catalog has or receives; log the others once."""
         has = _common(published, metadata)
         gets = {
             snapshot.snapshot_id
@@ -196,7 +198,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalo
 
 
 def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
-    """The snapshots that a catalog shares; after a rollback a number may have another one."""
+    """Return snapshots that both sides have; after a rollback a number may mean another one."""
     lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
         snapshot.snapshot_id
@@ -208,16 +210,16 @@ def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
 def _is_taken(
     snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
 ) -> bool:
-    """Whether a catalog accepts a snapshot: its sequence number must exceed the newest one there.
+    """Whether to send a snapshot, whose sequence number must exceed the catalog's last one.
 
-    The newest snapshot is always sent, and the server reports what is wrong with it.
+    The newest snapshot is always sent, so that the server reports a problem with it.
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
     return is_newest or snapshot.sequence_number > published.last_sequence_number
 
 
 def _least_numbers(published: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
-    """The least numbers that a snapshot must have; None if the catalog accepts it as it is."""
+    """Return the lowest numbers that the catalog accepts; None if it accepts the snapshot."""
     if any(snapshot.manifest_list == current.manifest_list for snapshot in published.snapshots):
         return None
     least = LeastNumbers(
@@ -231,13 +233,13 @@ def _least_numbers(published: TableMetadata, current: IcebergSnapshot) -> LeastN
 def _updates(
     published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
-    """The updates that lead from the catalog's state to a version."""
+    """Return the updates from the catalog's state to a version."""
     ours = {
         snapshot["snapshot-id"]: snapshot
         for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
     }
     same = _common(published, metadata)
-    # What leaves goes first: after a rollback another snapshot has its number.
+    # Removals come first: after a rollback another snapshot may have the removed number.
     gone = [
         snapshot.snapshot_id for snapshot in published.snapshots if snapshot.snapshot_id not in same
     ]
@@ -270,7 +272,7 @@ def _updates(
 
 
 def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
-    """The updates that add new schemas, and make the newest snapshot's schema the current one."""
+    """Return updates that add new schemas and make the newest snapshot's schema current."""
     numbers = _schema_numbers(published, metadata)
     known = {schema.schema_id for schema in published.schemas}
     for schema, number in numbers.values():
@@ -285,7 +287,7 @@ def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iter
 def _schema_numbers(
     published: TableMetadata, metadata: IcebergMetadata
 ) -> dict[int, tuple[Any, int]]:
-    """Each schema with its number in the catalog, which counts schemas that differ for Iceberg."""
+    """Return each schema with its number in the catalog, which counts distinct Iceberg schemas."""
     known, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
     for ours, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
@@ -303,7 +305,7 @@ def _snapshot_updates(
     ours: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
-    """The updates that add the snapshots which the catalog lacks, and set the branch and tags."""
+    """Return updates that add missing snapshots, and set the branch and tags."""
     numbers = _schema_numbers(published, metadata)
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
@@ -311,7 +313,7 @@ def _snapshot_updates(
         document = ours[snapshot.snapshot_id]
         here = {
             "schema-id": numbers[document["schema-id"]][1],
-            # A catalog's times ascend too; a rollback publishes a snapshot of long ago.
+            # A catalog's times must ascend, but a rollback publishes an old snapshot.
             "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
         }
         yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **here}))

@@ -1,6 +1,6 @@
 """The pointer to Iceberg's metadata in a database: a row of ``iceberg_tables``.
 
-Iceberg's JDBC catalog and PyIceberg's SQL catalog share this table, and that of the namespaces.
+Iceberg's JDBC catalog and PyIceberg's SQL catalog share this table and that of namespaces.
 
 Source: Iceberg `jdbc/JdbcUtil.java`; PyIceberg `catalog/sql.py`.
 """
@@ -46,7 +46,7 @@ _OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 @dataclass(frozen=True, slots=True)
 class SqlPointer:
-    """One table of a catalog in a database; see `PointerStore`."""
+    """One table of a JDBC catalog; see `PointerStore`."""
 
     connections: Connections
     catalog: str
@@ -72,7 +72,7 @@ class SqlPointer:
         """See `PointerStore.create`."""
         for statement in _TABLES:
             self.connections.create_table(statement)
-        with suppress(TakenError):  # the namespace is there
+        with suppress(TakenError):  # the namespace exists
             self.connections.change(
                 "INSERT INTO iceberg_namespace_properties "
                 "(catalog_name, namespace, property_key, property_value) VALUES (?, ?, ?, ?)",
@@ -107,7 +107,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     """Open the table in the database that the table's options name.
 
     Raises:
-        UsageError: its URL is wrong, or the driver is not installed.
+        UsageError: the URL is wrong, or the driver is not installed.
     """
     options, (database, name) = table.options, name_in_catalog(table)
     url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)

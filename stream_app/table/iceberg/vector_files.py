@@ -28,8 +28,7 @@ class VectorFiles:
     files: IcebergFiles
 
     def vectors_by_key(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
-        """All deletion vectors of a snapshot by their keys; file sizes are 0 until `written` sets
-        them.
+        """Return a snapshot's deletion vectors by key; file sizes are 0 until `written` sets them.
 
         Raises:
             UnsupportedTableError: an older writer did not record how many rows a vector deletes.
@@ -61,8 +60,7 @@ class VectorFiles:
             )
 
     def written(self, vectors: Mapping[str, IcebergFile]) -> dict[str, IcebergFile]:
-        """Write the Puffin files of new vectors, and return the vectors with the sizes of their
-        files.
+        """Write the Puffin files of new vectors, and return the vectors with file sizes.
 
         Raises:
             UnsupportedTableError: a vector has 32 bits.

@@ -23,13 +23,13 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 @dataclass(slots=True)
 class TaggedSnapshots:
-    """The snapshots that tags of a table keep; each tag is read once."""
+    """Finds the snapshots that a table's tags keep, and reads each tag once."""
 
     table: FileStoreTable
     _known: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
-        """The snapshot's number for each tag."""
+        """Return each tag with the number of its snapshot."""
         known, self._known = self._known, {}
         for key in self.table.tags.statuses().items():
             number = known.get(key)
@@ -42,7 +42,7 @@ class TaggedSnapshots:
     def history(
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
-        """The snapshots that Paimon still keeps, and their tags. The last snapshot always stays."""
+        """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
         tags, newest = self.read(), snapshots[-1]
         earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
         kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
@@ -56,7 +56,7 @@ def older_files(
     options: CoreOptions,
     catalog: PublishedCatalog,
 ) -> tuple[tuple[str, int], ...]:
-    """The older metadata files that stay beside the version after `base`, oldest first."""
+    """Return the older metadata files that stay beside `base`'s successor, oldest first."""
     if base is None:
         return ()
     newest = (files.version_path(base.version), base.current.time_millis)
@@ -70,9 +70,9 @@ def older_files(
 def delete_unnamed_files(
     files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata
 ) -> bool:
-    """Delete the files of the previous version that nothing names after a publication.
+    """Delete files of the previous version that no file names after a publication.
 
-    Returns whether it has dropped snapshots.
+    Returns whether snapshots were dropped.
     """
     if base is None:
         return False
@@ -94,7 +94,7 @@ def delete_unnamed_files(
 
 
 def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
-    """The manifests of a list; empty if an interrupted deletion already removed the list."""
+    """Return the manifests of a list; empty if an interrupted deletion removed the list."""
     try:
         return files.read_list(path)
     except FileNotFoundError:
@@ -102,14 +102,14 @@ def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
 
 
 def schema_json(schema: TableSchema) -> dict[str, Any]:
-    """A schema in Iceberg's JSON."""
+    """Convert a schema to Iceberg's JSON."""
     return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
 
 
 def schemas_of(
     table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
 ) -> Mapping[int, Mapping[str, Any]]:
-    """The schemas of the snapshots; those of the previous version are taken over unchanged."""
+    """Return the snapshots' schemas; those of the previous version stay unchanged."""
     known, schema_of = base.schemas if base else {}, table.known_schemas()
     return {
         number: known[number] if number in known else schema_json(schema_of(number))

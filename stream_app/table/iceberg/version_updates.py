@@ -1,7 +1,7 @@
 """Computes the update from a published version of Iceberg's metadata to a Paimon snapshot.
 
-`publisher` uses the changes since the published version, or the snapshot's live files if the
-changes do not lead there. The new snapshot gets a summary, which Iceberg's readers show.
+`publisher` uses the changes since the published version. If these do not lead to the snapshot, it
+uses the snapshot's live files. The new snapshot gets a summary, which Iceberg's readers show.
 
 Source: Iceberg's table specification, "Optional Snapshot Summary Fields".
 """
@@ -35,10 +35,10 @@ class VersionUpdate:
     """The update from a published version to a snapshot.
 
     Attributes:
-        base: the previous version; None if this table has none.
-        manifests: the manifests of `base`, as far as its files are carried over.
-        kept: snapshots of `base` that stay in the history.
-        replaces: whether its files are all of the version, in place of those of `kept`.
+        base: the previous version; None without one.
+        manifests: the manifests of `base` whose files are carried over.
+        kept: the snapshots of `base` that stay in the history.
+        replaces: whether the files of the update replace those of `kept`.
     """
 
     base: IcebergMetadata | None
@@ -50,18 +50,18 @@ class VersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class VersionUpdates:
-    """Finds the updates of one table."""
+    """Computes the updates of one table."""
 
     table: FileStoreTable
     files: IcebergFiles
     levels: IcebergLevels
 
     def is_there(self, snapshot: IcebergSnapshot) -> bool:
-        """Whether Paimon has this snapshot; after a rollback another one may have its number."""
+        """Whether Paimon has this very snapshot; a rollback may have reused its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
     def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:
-        """The update by the changes since the base; None: they do not lead to the snapshot."""
+        """Return the update by the changes since `base`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
             between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
@@ -80,11 +80,11 @@ class VersionUpdates:
         *,
         is_same: bool,
     ) -> VersionUpdate:
-        """The update that starts anew from the snapshot's live files.
+        """Return the update that starts anew from the snapshot's live files.
 
         Args:
-            is_same: whether `base` describes this table; then what Paimon still has of its history
-                goes on.
+            is_same: whether `base` describes this table. Its history then continues with the
+                snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         kept = [
@@ -113,7 +113,7 @@ def summary(
     *,
     merges_by_key: bool,
 ) -> dict[str, str]:
-    """The operation and counts of an update's snapshot, with the mark of Paimon's snapshot."""
+    """Return the summary of an update: operation, counts and the mark of Paimon's snapshot."""
     data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
     written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED

@@ -1,1 +1,1 @@
-"""Keeps a job's state of its tables on the driver. Start with `table_job`."""
+"""Keeps, on the driver, a job's state of its tables. Start with `table_job`."""

@@ -1,10 +1,10 @@
-"""The driver's knowledge of how its table's rows get their buckets, for every kind of table.
+"""Records on the driver how a table's rows get their buckets, for every kind of table.
 
-A table with a fixed number of buckets has a number for each partition, and no index. With
-``bucket = -1`` an index of hashes routes an epoch's rows, and the epoch before may still add to it
-(docs/adr/0021-epochs-overlap.md). So the driver checks twice. Before rows are written, it checks
-that the newest index gives them the same buckets. With the commit it checks that no other writer
-has changed the index since. Rows that fail a check are routed again.
+A table with a fixed number of buckets has a number for each partition, and no index. With ``bucket
+= -1`` an index of hashes routes an epoch's rows, while the previous epoch may still add to the
+index (docs/adr/0021-epochs-overlap.md). So the driver checks twice. Before rows are written, it
+checks that the newest index gives them the same buckets. At the commit it checks that no other
+writer has changed the index. Rows that fail a check are routed again.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class BucketState(Protocol):
-    """What gives one table's rows their buckets, as its job knows it.
+    """The state from which one table's rows get their buckets.
 
-    The defaults are those of a table whose buckets follow from the rows alone.
+    The defaults suit a table whose buckets are a function of the row.
     """
 
     @property
     def basis(self) -> BucketBasis:
-        """The version by which rows are routed or written at this moment."""
+        """The table version by which rows are currently routed or written."""
         ...
 
     @property
@@ -53,17 +53,17 @@ class BucketState(Protocol):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties that describe the index in each snapshot of an epoch."""
+        """The properties that describe the index in the snapshots of epochs."""
         return {}
 
     def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002 - a default
-        """Whether routed rows can be written with the index that is known now."""
+        """Whether rows routed by `basis` can be written with the current index."""
         return True
 
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether written rows still fit on top of a snapshot."""
+        """Whether written rows do not conflict with the newest snapshot."""
         ...
 
     def check(
@@ -84,7 +84,7 @@ class BucketState(Protocol):
 def bucket_state(
     table: FileStoreTable, history: CommitHistory, constraints: WriteConstraints
 ) -> BucketState:
-    """The state for a table."""
+    """Return the state for a table."""
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, history, rule)
     if table.kind.has_bucket_number:
@@ -94,7 +94,7 @@ def bucket_state(
 
 @dataclass(frozen=True, slots=True)
 class NoIndexState(BucketState):
-    """The state of a table whose rows go to any bucket, or get theirs later."""
+    """The state of a table whose rows go to any bucket, or get their bucket later."""
 
     @property
     def basis(self) -> BucketBasis:
@@ -118,19 +118,18 @@ class NoIndexState(BucketState):
     def check(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
-        """See `BucketState.check`: any changes can be committed."""
+        """Do nothing, because any changes can be committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketCountState(BucketState):
-    """The numbers of buckets of a table's partitions, which take the place of an index.
+    """The numbers of buckets of a table's partitions, which replace an index.
 
-    A partition that others rescale gets another number. Rows that were routed before are routed
-    again.
+    When another program rescales a partition, rows that were already routed are routed again.
 
     Attributes:
         history: the newest snapshot that the job knows.
-        constraints: has the numbers in that snapshot.
+        constraints: holds the numbers of buckets in that snapshot.
     """
 
     table: FileStoreTable
@@ -145,7 +144,7 @@ class BucketCountState(BucketState):
 
     @property
     def is_needed(self) -> bool:
-        """False: `constraints` has the numbers, so the job reads no manifests for them."""
+        """Return False, because `constraints` has the numbers and no manifest must be read."""
         return False
 
     def fits(self, basis: BucketBasis) -> bool:
@@ -155,7 +154,7 @@ class BucketCountState(BucketState):
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether each changed partition still has its number of buckets, or no files."""
+        """Whether each changed partition still has its number of buckets, or has no files."""
         return self._moved(basis, changes, newest) is None
 
     def check(
@@ -177,7 +176,7 @@ class BucketCountState(BucketState):
     def _moved(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> tuple[bytes, int] | None:
-        """A changed partition that has another number of buckets, and the number."""
+        """Return a changed partition that was rescaled, and its number of buckets; else None."""
         partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
         if newest is None or newest.snapshot_id == self.history.known_id:
             known = self.constraints.bucket_counts
@@ -193,11 +192,11 @@ class BucketCountState(BucketState):
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexState(BucketState):
-    """The index state of a table whose keys find their rows in any partition.
+    """The index state of a table with cross-partition upsert.
 
-    Rows are routed by their keys alone: a key share is a function of the key. They are placed
-    when they are written, by the snapshot that the job knows then. When another writer has
-    committed rows since, a key may be elsewhere.
+    Rows are routed by key share, a function of the key. A writing task places them, by the snapshot
+    that the job then knows. If another writer has committed rows since, a key's row may be in
+    another place.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -215,7 +214,7 @@ class KeyIndexState(BucketState):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The snapshot property with the number of key shares by which rows were placed."""
+        """The snapshot property with the number of key shares."""
         return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
 
     def stands(
@@ -243,7 +242,7 @@ class KeyIndexState(BucketState):
             )
 
     def _mover(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
-        """A text that names the commit that changed rows since the basis; None if no commit did."""
+        """Describe the commit that has changed rows since `basis`; None if no commit did."""
         known = basis.snapshot_id
         if known is None:
             return None
@@ -276,11 +275,11 @@ class HashIndexState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """The index by which rows are routed at this moment, as far as this process knows."""
+        """The newest index that this process knows, by which rows are routed."""
         return self._basis(self.history.newest)
 
     def fits(self, basis: BucketBasis) -> bool:
-        """Whether routed rows have the buckets that the newest index gives them."""
+        """Whether rows routed by `basis` have the buckets that the newest index gives them."""
         now = self.basis.routed_on
         if now == basis.routed_on:
             return True
@@ -299,7 +298,7 @@ class HashIndexState(BucketState):
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether the changes add to the index that the changed partitions have now."""
+        """Whether the changes extend the current index of the changed partitions."""
         now = self._basis(newest).written_on
         if now == basis.written_on:
             return True
@@ -335,7 +334,7 @@ class HashIndexState(BucketState):
         try:
             before = index_manifest(self.table, basis.routed_on)
         except CorruptFileError:
-            return  # then the next epoch is routed again
+            return  # the next epoch is then routed again
         self._epochs.append(
             dict(
                 replacement

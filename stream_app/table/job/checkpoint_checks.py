@@ -1,7 +1,7 @@
-"""Checks that a checkpoint and a table fit together: the table has all finished epochs.
+"""Checks that a table has all epochs that its checkpoint has finished, and no others.
 
-Spark's checkpoint counts epochs, and the table remembers the newest of each job. When one of the
-two comes from an older copy, records would be lost or duplicated. These checks stop the job.
+Spark's checkpoint counts epochs, and the table records the newest epoch of each job. If one of them
+is an older copy, records would be lost or duplicated. These checks stop the job.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
-    """Check that the table has all epochs before this run's first, which Spark has finished.
+    """Check that the table has all epochs that Spark finished before this run.
 
     Args:
-        epoch: this run's first.
+        epoch: the first epoch of this run.
         newest: the newest epoch that the table must have; -1: none.
 
     Raises:
@@ -56,13 +56,13 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
 
 
 def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
-    """Check that an epoch in the table ends where the checkpoint says; else records would be lost.
+    """Check that an epoch in the table ends at the checkpoint's position, or records would be lost.
 
     Args:
-        source_end: where the epoch ends according to the checkpoint.
+        source_end: the end of the epoch according to the checkpoint.
 
     Raises:
-        CheckpointError: it ends elsewhere.
+        CheckpointError: the epoch in the table has another end.
     """
     end = state.last_source_end
     if end is None or state.last_identifier != epoch or end == source_end:
@@ -77,13 +77,14 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
 
 
 def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeats: bool) -> None:
-    """Check that a job with no epoch in the table reads no records that the table has already.
+    """Check that a job without an epoch in the table reads no records that the table already has.
 
-    Where a repeated record counts twice, the job must not begin. Elsewhere the rows end up right.
+    If a repeated record would count twice, the job must not begin. Otherwise the rows end up
+    correct, and a warning suffices.
 
     Args:
-        begin: where the job begins in its topics.
-        takes_repeats: ``stream.repeated-records = store``.
+        begin: the offsets at which the job begins.
+        takes_repeats: whether ``stream.repeated-records = store`` is set.
 
     Raises:
         CheckpointError: the records are in the table, and the job must not store them again.
@@ -130,18 +131,18 @@ def _twice(schema: TableSchema) -> str:
 
 
 def check_no_replay(table: FileStoreTable, begun_on: int | None, latest: Snapshot | None) -> None:
-    """Check that no records of the quarantine were replayed since an epoch's rows were begun.
+    """Check that no quarantined records were replayed since an epoch's rows got sequence numbers.
 
-    A replay takes sequence numbers behind all rows that it knows, as the epoch's rows did. So both
-    may have the same, and the older rows could win.
+    A replay takes sequence numbers above all rows that it knows, as the epoch's rows did. So both
+    may have the same numbers, and the older rows could win.
 
     Args:
-        begun_on: number of the snapshot behind which the rows have their sequence numbers; None:
+        begun_on: the number of the snapshot above which the rows took sequence numbers; None:
             unknown.
-        latest: the snapshot on which the epoch shall stand.
+        latest: the snapshot on top of which the epoch is committed.
 
     Raises:
-        CommitConflictError: there is a replay above `begun_on`.
+        CommitConflictError: a snapshot above `begun_on` is a replay.
     """
     newest = 0 if latest is None else latest.snapshot_id
     if begun_on is None or newest == begun_on:

@@ -1,4 +1,4 @@
-"""Publishes finished compactions as COMPACT snapshots; a conflict drops them, never an epoch.
+"""Publishes finished compactions as COMPACT snapshots; a conflict drops only them, not an epoch.
 
 Used by `stream_commit`. See docs/adr/0006.
 """
@@ -28,8 +28,8 @@ class CompactionPublisher:
     """Commits the coordinator's finished compactions, and reports the outcome to the coordinator.
 
     Attributes:
-        live: the table's files.
-        tally: sums over committed compactions.
+        live: counts the table's live files.
+        tally: the sums over committed compactions.
     """
 
     table: FileStoreTable
@@ -40,25 +40,25 @@ class CompactionPublisher:
     _reports: list[CompactionReport] = field(init=False, default_factory=list)
 
     def take_over(self, earlier: CompactionPublisher) -> None:
-        """Continue with another publisher's sums, and with its reports that were not taken yet."""
+        """Continue with an earlier publisher's sums and pending reports."""
         self.tally, self._reports = earlier.tally, earlier._reports
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
-        """The compactions published since the last call."""
+        """Return the compactions that were published since the last call."""
         reports, self._reports = tuple(self._reports), []
         return reports
 
     def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
-        """The sums, the open work, and the table's size. Any thread may ask."""
+        """Return the sums, the open work and the table's size. Any thread may call it."""
         return replace(self.tally.metrics(present), files=self.live.files, bytes=self.live.bytes)
 
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
     ) -> Snapshot | None:
-        """Publish compactions; None when there are none, or all were dropped.
+        """Publish compactions and return the snapshot; None if none remains to publish.
 
         Args:
-            committable: identifier, watermark and properties of the snapshot; no changes.
+            committable: the snapshot's identifier, watermark and properties, without changes.
         """
         reports = [self._report(compaction) for compaction in finished]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
@@ -73,7 +73,7 @@ class CompactionPublisher:
                 are_overtaken=any(compaction.is_overtaken for compaction in finished),
             )
         except BaseException:
-            # They may be committed all the same; the next commit finds out.
+            # They may be committed in spite of the error; the next commit will see.
             self.coordinator.doubt(finished)
             raise
         if outcome.conflict is None:

@@ -1,4 +1,4 @@
-"""Empties a table whose source was truncated, before the rows that come behind it."""
+"""Empties a table whose source was truncated, before later rows are written."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
-    """Delete all rows of a table, and its index of keys, in one OVERWRITE snapshot.
+    """Delete all rows of a table and its key index in one OVERWRITE snapshot.
 
     Args:
         commit_user: the commit user of the job.
 
     Returns:
-        None: there is nothing to delete.
+        The snapshot; None if there is nothing to delete.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
     latest, live = look_at_newest(table, FileStoreScan(table).live)
-    # Compactions may have dropped all rows of keys that the table's index still has.
+    # The index may still have keys whose rows compactions have dropped.
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     if not live and not index:
         return None

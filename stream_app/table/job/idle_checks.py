@@ -1,7 +1,8 @@
 """Searches between two epochs for compactions that are due or finished, and for waiting rows.
 
 Part of `stream_commit`. A check of the known levels costs nothing, so it runs often. A search for
-waiting rows of other writers reads the table, so it runs seldom while it finds none.
+other writers' rows that wait for a compaction reads the table. So it runs seldom while it finds
+none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SEARCH_S = 600.0
 
 @dataclass(slots=True)
 class IdleChecks:
-    """The searches of one committer."""
+    """Runs the searches of one committer."""
 
     state: TableState
     _looked_at: float = field(init=False, default=-math.inf)
@@ -35,18 +36,18 @@ class IdleChecks:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Restart the intervals after an epoch, or after the table was read."""
+        """Restart the intervals after an epoch or after a read of the table."""
         self._gathers_since = None
         if self.state.table.visibility is not Visibility.ANY_LEVEL:
             self._search_wait_s = LOOK_S
             self._search_at = self._now() + LOOK_S
 
     def is_gathered(self, gathers_s: float) -> bool:
-        """Whether compactions have finished, and shall be published without an epoch.
+        """Whether to publish the finished compactions without an epoch.
 
         Args:
-            gathers_s: how long they wait for others and for an epoch, unless readers or writers
-                wait for them.
+            gathers_s: the seconds for which they wait for other compactions and for an epoch,
+                unless readers or writers wait for them.
         """
         coordinator, now = self.state.coordinator, self._now()
         if not coordinator.finished():
@@ -67,7 +68,7 @@ class IdleChecks:
         """Start the compactions that are due, if it is time to check for them.
 
         Args:
-            at_once: something has changed since the last check.
+            at_once: whether to check without regard to the interval.
         """
         now, coordinator = self._now(), self.state.coordinator
         if self.state.last_identifier is not None and now >= self._search_at:
@@ -81,7 +82,7 @@ class IdleChecks:
         is_any = False
         try:
             is_any = self.state.load_waiting()
-        except (StreamAppError, OSError) as error:  # the next epoch reports it
+        except (StreamAppError, OSError) as error:  # the next epoch reports the error
             _LOG.debug("no search for rows that wait for a compaction: %s", error)
         self._search_wait_s = LOOK_S if is_any else min(2 * self._search_wait_s, _SEARCH_S)
         self._search_at = now + self._search_wait_s

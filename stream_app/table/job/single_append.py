@@ -1,9 +1,8 @@
 """Commits one APPEND snapshot on top of a known snapshot, or commits nothing.
 
-A caller decides from the table's newest snapshot which rows to add, as a replay of quarantined
-records does. Rows that other writers commit later would invalidate that decision. So
-the commit checks for them when it publishes, and refuses. Compactions change no row and are no
-obstacle.
+A caller, such as a replay of quarantined records, decides from the table's newest snapshot which
+rows to add. Rows that other writers commit later would invalidate that decision, so the commit
+refuses them. Compactions change no row and are no obstacle.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from stream_app.table.write.write_constraints import WriteConstraints
 
 @dataclass(frozen=True, slots=True)
 class SingleAppend:
-    """The only commit of its user.
+    """The only commit of its commit user.
 
     Attributes:
-        known: the newest snapshot when it began; None: the table was empty.
-        constraints: what its rows must respect, as it was then.
+        known: the newest snapshot at the beginning; None if there was none.
+        constraints: the constraints on new rows at the beginning.
     """
 
     table: FileStoreTable
@@ -50,7 +49,7 @@ class SingleAppend:
         return cls(table, commit_user, known, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
-        """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
+        """Write rows (`_VALUE_KIND` and the table's columns), oldest first; return the changes."""
         return self.write_buckets(bucket_assigner(self.table, self.basis).assign(rows))
 
     def write_buckets(
@@ -59,7 +58,7 @@ class SingleAppend:
         """Write the files of rows by partition and bucket, one bucket after another.
 
         Args:
-            deletes: older ones, which no index of keys places: they are written where they are.
+            deletes: deletes that precede the rows, and that no key index moves to another bucket.
         """
         number, first = self.constraints.next_sequence_number, list[BucketChange]()
         with TableWrite(
@@ -82,10 +81,10 @@ class SingleAppend:
             raise
 
     def commit(self, changes: Sequence[BucketChange], properties: Mapping[str, str]) -> Snapshot:
-        """Publish the files; if the commit fails they are deleted.
+        """Publish the files; a failed commit deletes them.
 
         Raises:
-            CommitConflictError: rows of other writers have come since `begin`.
+            CommitConflictError: other writers have committed rows since `begin`.
             CommitError: other writers won every race.
         """
         history = CommitHistory(self.table, self.commit_user, self.known)
@@ -107,7 +106,7 @@ class SingleAppend:
 
     @property
     def basis(self) -> BucketBasis:
-        """The known snapshot as the one by which rows are routed and written."""
+        """The basis, made from the known snapshot, by which rows are routed and written."""
         index = None if self.known is None else self.known.index_manifest
         return BucketBasis(
             routed_on=index,

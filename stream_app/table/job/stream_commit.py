@@ -1,8 +1,8 @@
 """Commits the epochs and compactions of one streaming job to its table, on the driver.
 
-follow_and_wait → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It
-joins the committer with the compactions. It does not depend on Spark; the `CompactExecutor` decides
-where compactions run.
+The order of calls is follow_and_wait, then tasks write files, then commit_epoch; and commit_idle
+while no data arrives. The module joins the committer with the compactions. It does not depend on
+Spark; the `CompactExecutor` decides where compactions run.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
@@ -46,7 +46,7 @@ class EpochCommit:
     """The outcome of an epoch.
 
     Attributes:
-        compactions: those that the snapshots have published.
+        compactions: the reports of the published compactions.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -57,7 +57,7 @@ class EpochCommit:
 def _discarding(
     changes: Sequence[BucketChange], table: FileStoreTable, error: type[BaseException]
 ) -> Iterator[None]:
-    """Delete the files of changes when this error leaves the block: no snapshot names them."""
+    """Delete the files of changes if `error` leaves the block, because no snapshot names them."""
     try:
         yield
     except error:
@@ -71,9 +71,9 @@ class StreamTableCommit:
     Not thread safe: the caller must not let epochs and idle commits overlap.
 
     Attributes:
-        state: what is known of the table.
-        buckets: what gives rows their buckets; see `BucketState`.
-        leaves_rows: whether the last `compact_due` left rows to other writers.
+        state: the job's state of the table.
+        buckets: the state from which rows get their buckets.
+        leaves_rows: whether the last `compact_due` left waiting rows to other writers.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StreamTableCommit:
 
         Args:
             commit_user, last_identifier: as in `TableState`.
-            stopping: whether the job shall end.
+            stopping: returns whether the job is to end.
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
@@ -112,14 +112,14 @@ class StreamTableCommit:
 
     @property
     def coordinator(self) -> Compactions:
-        """The table's compactions, for reading: only this class may change them."""
+        """The table's compactions. Only this class may change them."""
         return self.state.coordinator
 
     def follow_and_wait(self) -> int:
-        """Follow other writers, and wait while a bucket has too many sorted runs.
+        """Apply other writers' commits, and wait while a bucket has too many sorted runs.
 
         Returns:
-            `next_sequence_number`: the least that the epoch's rows may take, in every bucket.
+            The lowest sequence number that the epoch's rows may take in any bucket.
 
         Raises:
             CheckpointError: the table was rolled back.
@@ -154,10 +154,11 @@ class StreamTableCommit:
         empties: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochCommit:
-        """Publish an epoch's files, on an emptied table if asked, and finished compactions.
+        """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
 
         Raises:
-            CommitError: nothing is committed; retry, after OutdatedRowsError with rows routed anew.
+            CommitError: nothing is committed, and the caller may retry. After OutdatedRowsError it
+                must route the rows again.
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
@@ -166,7 +167,7 @@ class StreamTableCommit:
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
-            self._wait_for_compaction()  # for buckets that this process touches first
+            self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(touched)
         finished = self.coordinator.finished()
         noted = {**(properties or {}), **self.buckets.properties}
@@ -174,7 +175,7 @@ class StreamTableCommit:
         with _discarding(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
             append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
-        # From here on the epoch is committed, whatever the outcome of the compactions.
+        # From here on the epoch is committed, even if the compactions fail.
         self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._idle_checks.begin_anew()
         self.buckets.note(basis, changes)
@@ -192,14 +193,14 @@ class StreamTableCommit:
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
-        """Check that an epoch fits on top of a snapshot."""
+        """Check that an epoch can be committed on top of a snapshot."""
         check_no_replay(self.table, self._followed_to, latest)
         self.buckets.check(basis, changes, latest)
 
     def settle(self) -> None:
-        """Publish the compactions under way, and begin none, because a newer schema takes over.
+        """Publish the running compactions and begin none, before the job takes a newer schema.
 
-        It leaves alone other writers' files of the newer schema, which it could not compact.
+        It ignores other writers' files of the newer schema, which it could not compact.
         """
         self.state.constraints.take_any_files()
         while self.last_identifier is not None and not self.coordinator.is_idle():
@@ -207,12 +208,12 @@ class StreamTableCommit:
                 self._while_waiting.append(snapshot)
 
     def take_over(self, earlier: StreamTableCommit) -> None:
-        """Continue with the reports of a settled committer."""
+        """Continue with the snapshots and reports of a settled committer."""
         self._while_waiting += earlier._while_waiting
         self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
-        """Publish compactions that `IdleChecks.is_gathered` gives, and start those that are due."""
+        """Publish finished compactions if `IdleChecks.is_gathered` says so, and start due ones."""
         snapshot = self.publish_finished() if self._idle_checks.is_gathered(gathers_s) else None
         self._idle_checks.compact_if_due(at_once=snapshot is not None)
         return snapshot
@@ -221,17 +222,17 @@ class StreamTableCommit:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
         if self.last_identifier is None or not self.coordinator.finished():
             return None
-        # Only this shows whether other writers have overtaken them.
+        # This shows whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, self.coordinator.finished())
 
     def compact_due(self) -> list[Snapshot]:
-        """Wait for all due compactions and publish them; returns the snapshots."""
+        """Wait for all due compactions, publish them and return the snapshots."""
         return list(self.compacting_due())
 
     def compacting_due(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """Compact as `compact_due` does, snapshot by snapshot; at the end no row waits.
+        """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
             rests: see `PickTime.rests`.
@@ -250,19 +251,20 @@ class StreamTableCommit:
                 self.coordinator.trigger(rests=rests)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
-        """Compact buckets whole and publish that, with retries; returns the snapshots.
+        """Compact buckets fully, with retries, and return the published snapshots.
 
         Args:
-            buckets: None: all that have files.
+            buckets: the buckets; None: all buckets with files.
 
         Raises:
             UsageError: the table is write-only.
-            ValueError: there is no identifier to publish under: no epoch yet, and none was given.
+            ValueError: no commit identifier is known, because no epoch was committed and none was
+                given.
         """
         return list(self.compacting_whole(buckets))
 
     def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
-        """Compact as `compact_whole` does, snapshot by snapshot."""
+        """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
@@ -278,19 +280,19 @@ class StreamTableCommit:
             pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
-        """Load buckets that no epoch has touched yet; None: all that have files."""
+        """Load the state of buckets; None: of all buckets with files."""
         self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
-        """The compactions published since the last call."""
+        """Return the compactions that were published since the last call."""
         return self._publisher.take_reports()
 
     def compaction_metrics(self) -> CompactionMetrics:
-        """Numbers about the compactions. Any thread may ask."""
+        """Return figures about the compactions. Any thread may call it."""
         return self._publisher.metrics(self.coordinator.metrics())
 
     def _wait_for_compaction(self) -> None:
-        """Wait while a bucket has too many sorted runs, for the compactor of the table."""
+        """Wait for compactions while a bucket has too many sorted runs."""
         if self.table.options[WRITE_ONLY]:
             self._publisher.tally.add_wait(self._write_only.wait())
             return
@@ -299,7 +301,7 @@ class StreamTableCommit:
         ):
             self.coordinator.trigger()
             if not _is_worth_waiting(self.coordinator):
-                return  # no compaction can be picked: waiting would not help
+                return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
             if snapshot := self._wait_and_publish():
@@ -307,7 +309,7 @@ class StreamTableCommit:
             self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
 
     def _wait_and_publish(self) -> Snapshot | None:
-        """Wait until a compaction ends or a retry is due, and publish the finished ones."""
+        """Wait until a compaction ends or a retry is due, and publish finished compactions."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
             return self.publish_finished()
@@ -323,7 +325,7 @@ def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool
 
 @dataclass(slots=True)
 class _OtherWriters:
-    """Counts how often other writers commit in the middle of the due compactions."""
+    """Counts how often other writers commit while due compactions run."""
 
     state: TableState
     _count: int = field(init=False, default=0)
@@ -336,7 +338,7 @@ class _OtherWriters:
         """Whether others commit so often that `compact_due` would not end.
 
         Args:
-            ours: the newest snapshot of `compact_due`.
+            ours: the snapshot that `compact_due` has just published, if any.
         """
         known = self.state.history.known_id
         before, self._count = self._count, self._count + (known > self._known_id + bool(ours))

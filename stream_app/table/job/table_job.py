@@ -1,6 +1,6 @@
 """One table of a job on the driver: state, commits, compactions and upkeep.
 
-A job is a loop over its tables, each with a `TableJob` of its own that knows no other table. It
+A job is a loop over its tables. Each has its own `TableJob`, which knows no other table, and
 depends neither on Spark nor on the source.
 """
 
@@ -45,10 +45,10 @@ class IdleReport:
     """A commit of compactions between two epochs.
 
     Attributes:
-        sorted_runs: number of sorted runs → number of buckets with that number; only buckets that
-            this run of the job has touched.
-        compactions: those that the snapshot has published.
-        metrics: the numbers of all compactions of this run of the job, after the commit.
+        sorted_runs: number of sorted runs → number of buckets to which this run has written and
+            which have it.
+        compactions: the reports of the published compactions.
+        metrics: the figures of all compactions of this run, after the commit.
     """
 
     snapshot: Snapshot
@@ -58,13 +58,13 @@ class IdleReport:
 
 
 def newest_version(table: FileStoreTable) -> FileStoreTable:
-    """The table with its newest schema; the same object if the table has that schema already.
+    """Return the table with its newest schema; the same object if its schema is the newest.
 
     Raises:
         UnsupportedTableError: a job of the older schema cannot continue with it.
     """
     ours, schemas = table.schema, table.schemas
-    # One request tells it: numbers of schemas have no gaps.
+    # One request suffices, because schema numbers have no gaps.
     if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
         return table
     newest = schemas.latest()
@@ -80,7 +80,7 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     for difference in schema_differences(stored, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
-    if ours.kind.looks_up_partition:  # key shares are as many as buckets
+    if ours.kind.looks_up_partition:  # the number of key shares is the number of buckets
         options[_BUCKET] = ours.options[_BUCKET]
     return replace(table, schema=replace(newest, options=options))
 
@@ -89,19 +89,19 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
 class TableJob:
     """One table of a job.
 
-    Any thread may call the methods that say so: each reads the committer once, which another thread
-    may forget meanwhile. The rest is for one thread at a time.
+    Any thread may call the methods that say so: each reads the committer only once, because another
+    thread may drop it. Only one thread at a time may call the others.
 
     Attributes:
-        executor_of: makes what runs the table's compactions.
-        stopping: whether the job shall end.
-        takes_repeats: whether records that the table has from another job are stored again.
-        policy: see `Compactions.adapt`; None: the table's options are the rules.
-        identifier: of all commits, in a job without epochs; None: each has that of its epoch.
-        upkeep: the upkeep of the table; it runs before the first epoch too.
+        executor_of: makes the executor of the table's compactions.
+        stopping: returns whether the job is to end.
+        takes_repeats: whether to store records again that the table has from another job.
+        policy: the bounds for `Compactions.adapt`; None: the table's options are the rules.
+        identifier: the commit identifier of a job without epochs; None: each epoch's number.
+        upkeep: the table's upkeep, which also runs before the first epoch.
 
     Raises:
-        UsageError: on construction, as `TableMaintenance`.
+        UsageError: as the constructor of `TableMaintenance`.
     """
 
     table: FileStoreTable
@@ -120,11 +120,11 @@ class TableJob:
 
     @property
     def is_open(self) -> bool:
-        """Whether `open` was called: an epoch has arrived."""
+        """Whether `open` was called, because an epoch has arrived."""
         return self._commit is not None
 
     def open(self, commit_user: str) -> None:
-        """Read the table's state: before this run's first epoch, and after a failure."""
+        """Read the table's state, before this run's first epoch and after a failure."""
         assert self._commit is None, "once, unless its state was forgotten"
         self._commit = self._new_committer(commit_user)
         self._commit.callbacks.catch_up()
@@ -133,11 +133,11 @@ class TableJob:
         """Check that the table and the checkpoint fit together.
 
         Args:
-            epoch: the next one of the job.
+            epoch: the job's next epoch.
             newest: the newest epoch that the table must have; -1: none.
 
         Raises:
-            CheckpointError: they do not.
+            CheckpointError: they do not fit together.
         """
         check_not_behind(self.committer.state, epoch, newest)
 
@@ -145,7 +145,7 @@ class TableJob:
         """Check, before the job's first epoch in the table, that the table lacks its records.
 
         Args:
-            begin: where the job begins in its topics.
+            begin: the offsets at which the job begins.
 
         Raises:
             CheckpointError: the table has them, and would count them twice.
@@ -155,34 +155,34 @@ class TableJob:
 
     @property
     def last_epoch(self) -> int:
-        """The job's newest epoch in the table; -1: none."""
+        """The job's newest epoch in the table; -1 without one."""
         last = self.committer.last_identifier
         return -1 if last is None else last
 
     def seems_to_lack(self, epoch: int) -> bool:
-        """Whether the table is open, and has no such epoch yet. Any thread may ask."""
+        """Whether the table is open and seems to lack the epoch. Any thread may call it."""
         commit = self._commit
         last = -1 if commit is None else commit.last_identifier
         return commit is not None and (last is None or last < epoch)
 
     @property
     def last_source_end(self) -> str | None:
-        """The newest epoch's end, in the source's own form; None if unknown."""
+        """The newest epoch's end in the source's form; None if unknown."""
         return self.committer.state.last_source_end
 
     @property
     def next_sequence_number(self) -> int:
-        """The number of `follow_and_wait`, without other writers' newest commits."""
+        """The lowest sequence number of new rows, without other writers' newest commits."""
         return self.committer.state.constraints.next_sequence_number
 
     @property
     def bucket_basis(self) -> BucketBasis:
-        """See `BucketState.basis`. Any thread may ask."""
+        """See `BucketState.basis`. Any thread may call it."""
         commit = self._commit
         return NO_BASIS if commit is None else commit.buckets.basis
 
     def buckets_stand(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `BucketState.stands`; follows other writers, if the table has an index."""
+        """See `BucketState.stands`. It follows other writers if the table has an index."""
         buckets = self.committer.buckets
         if not buckets.is_needed:
             return True
@@ -215,13 +215,13 @@ class TableJob:
         self._commit = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
-        """Whether the table has the epoch already.
+        """Whether the table already has the epoch.
 
         Args:
-            source_end: where the epoch ends, in the source's own words.
+            source_end: the end of the epoch in the source's form.
 
         Raises:
-            CheckpointError: it has, and the ends differ; or the table was rolled back since.
+            CheckpointError: the table's epoch has another end, or the table was rolled back since.
         """
         if not self.committer.state.is_committed(epoch):
             return False
@@ -229,7 +229,7 @@ class TableJob:
         return True
 
     def follow_and_wait(self) -> int:
-        """Take the newest schema, tag ended periods, and see `StreamTableCommit.follow_and_wait`.
+        """Take the newest schema, tag ended periods, then call `StreamTableCommit.follow_and_wait`.
 
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
@@ -239,10 +239,10 @@ class TableJob:
         return self.committer.follow_and_wait()
 
     def adopt(self) -> bool:
-        """Take the table's newest schema; returns whether it is another one.
+        """Take the table's newest schema, and return whether it has changed.
 
         Raises:
-            UnsupportedTableError: the job cannot write by it.
+            UnsupportedTableError: the job cannot write by the newest schema.
         """
         table = newest_version(self.table)
         if table is self.table:
@@ -256,11 +256,11 @@ class TableJob:
         return True
 
     def while_idle(self) -> IdleReport | None:
-        """Publish finished compactions between epochs; without any, do upkeep."""
+        """Publish finished compactions between epochs. If there are none, run due upkeep."""
         try:
             snapshot = None if self._commit is None else self._commit.commit_idle(GATHER_S)
         except UnsupportedTableError:
-            if not self.adopt():  # another writer's files have a newer schema
+            if not self.adopt():  # another writer's files have the newer schema
                 raise
             snapshot = None
         if snapshot is None:
@@ -276,7 +276,7 @@ class TableJob:
         return None if snapshot is None else self.idle_report(snapshot)
 
     def compact_due(self) -> Sequence[IdleReport]:
-        """Wait for all due compactions and publish them; do upkeep even without an epoch."""
+        """Wait for all due compactions and publish them, then run due upkeep."""
         self.adopt()
         snapshots = () if self._commit is None else self._commit.compacting_due()
         reports = [self.idle_report(snapshot) for snapshot in snapshots]
@@ -285,21 +285,21 @@ class TableJob:
         return reports
 
     def check_none_waits(self) -> None:
-        """See `check_no_row_waits`; call it after `compact_due`."""
+        """See `check_no_row_waits`. The caller first calls `compact_due`."""
         if self._commit is not None:
             check_no_row_waits(self._commit)
 
     def sorted_runs(self) -> Mapping[int, int]:
-        """Number of sorted runs → number of known buckets with that number, ascending."""
+        """Return number of sorted runs → number of known buckets that have it, ascending."""
         runs = self.committer.coordinator.back_pressure.sorted_runs().values()
         return dict(sorted(Counter(runs).items()))
 
     def compaction_metrics(self) -> CompactionMetrics | None:
-        """Numbers about the compactions; None before the first epoch. Any thread may ask."""
+        """Return figures about compactions; None before an epoch. Any thread may call it."""
         return None if self._commit is None else self._commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """The external views that lag behind the table's newest snapshot. Any thread may ask."""
+        """The external views that lag behind the newest snapshot. Any thread may call it."""
         return self._callbacks.problems
 
     @property
@@ -308,11 +308,11 @@ class TableJob:
         return self._idle_callbacks if commit is None else commit.callbacks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
-        """The compactions that wait for a thread or run. Any thread may ask."""
+        """Return compactions that run or wait for a thread. Any thread may call it."""
         return () if self._commit is None else self._commit.coordinator.unfinished()
 
     def close(self) -> None:
-        """Wait for upkeep that runs beside the job."""
+        """Wait for upkeep that runs in a thread."""
         self.upkeep.close()
 
     @property
@@ -331,7 +331,7 @@ class TableJob:
         return commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
-        """Report a commit of compactions, with those published since the last report."""
+        """Return the report about a commit of compactions since the last report."""
         commit = self.committer
         return IdleReport(
             snapshot, self.sorted_runs(), commit.take_reports(), commit.compaction_metrics()

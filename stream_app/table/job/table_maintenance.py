@@ -1,11 +1,11 @@
 """Runs a table's upkeep beside the job's commits: tags and expiry.
 
-It runs after each commit, and at intervals while the job is idle, because tasks become due by time
-alone. It also runs before rows arrive, to tag periods that ended without any.
+Upkeep runs after each commit, and at intervals while the job is idle, because tasks become due by
+time. It also runs before rows arrive, to tag periods that ended without rows.
 
-No error here stops the job: it is logged and counted, and the task runs again later. The task that
-commits runs in the caller's thread, so no other commit of the job overlaps it. The others run there
-too, or in one thread beside the job (``snapshot.expire.execution-mode``).
+No error of upkeep stops the job: it is logged and counted, and the task runs again later. The task
+that commits runs in the caller's thread, so it never overlaps the job's other commits. The other
+tasks run there too, or in a separate thread (``snapshot.expire.execution-mode``).
 
 Source: Paimon `table/sink/TableCommitImpl.java#maintain`.
 """
@@ -50,12 +50,12 @@ _MOST_IDLE_WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceMetrics:
-    """Counts of finished upkeep, for one step of a task or since the job began.
+    """Counts of finished upkeep, of one step or since the job began.
 
     Attributes:
         files, bytes: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
-        seconds: time of all tasks, also of those beside the job.
+        seconds: the run time of all tasks, including those in a separate thread.
     """
 
     snapshots_expired: int = 0
@@ -72,7 +72,7 @@ class MaintenanceMetrics:
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
         """The sum of both counts."""
-        # Each table adds a few of these in each look; `asdict` would be two thirds of the look.
+        # Each run of upkeep adds a few of these; `asdict` would take two thirds of its time.
         return MaintenanceMetrics(
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,
             partitions_expired=self.partitions_expired + other.partitions_expired,
@@ -85,12 +85,12 @@ class MaintenanceMetrics:
 
 @dataclass(slots=True)
 class UpkeepTask:
-    """One job of upkeep.
+    """A task of upkeep.
 
     Attributes:
-        name: what it does, for the log.
-        run: does and logs the due work; yields the counts of each step once it is done.
-        interval_s: from one run to the next; 0: at each look.
+        name: a phrase for the log.
+        run: does and logs the due work, and yields the counts after each step.
+        interval_s: the seconds between two runs; 0: at each opportunity.
     """
 
     name: str
@@ -99,7 +99,7 @@ class UpkeepTask:
     _ran_at: float = field(init=False, default=-math.inf)
 
     def due(self, now_s: float) -> bool:
-        """Whether the interval has passed; if so, begins the next one."""
+        """Return whether the interval has passed; if so, begin the next interval."""
         is_due = now_s - self._ran_at >= self.interval_s
         self._ran_at = now_s if is_due else self._ran_at
         return is_due
@@ -127,7 +127,7 @@ class TableMaintenance:
         self._running: Future[None] | None = None
 
     def _all_tasks(self) -> list[UpkeepTask]:
-        """The tasks; the committing one is first, tags and consumers precede what they protect."""
+        """Return the tasks; the committing one is first, and tags and consumers precede expiry."""
         table, options = self._table, self._table.options
         config = expire_config(options)
         tag_rules(table)
@@ -153,7 +153,7 @@ class TableMaintenance:
         """Continue with another schema of the table.
 
         Raises:
-            UsageError: its options of expiry or of tags contradict each other.
+            UsageError: the schema's options of expiry or of tags contradict each other.
         """
         if self._running is not None:
             wait([self._running])
@@ -163,7 +163,7 @@ class TableMaintenance:
     def before_rows(self) -> None:
         """Tag the periods that have ended, before an epoch begins. Never raises.
 
-        Reads the table only the first time, and when a period has ended.
+        It reads the table only at the first call, and when a period has ended.
         """
         if self._tasks:
             self._run("giving the tags of periods that have ended", self._tag_if_due)
@@ -171,7 +171,7 @@ class TableMaintenance:
     def while_idle(self) -> None:
         """Run the tasks that are due while the job is idle. Never raises.
 
-        Callers may call it at any rate: it reads the table at intervals, and when a tag is due.
+        It may be called at any rate. It reads the table at intervals, and when a tag is due.
         """
         now = self._table.clock.steady_seconds()
         if not self._tasks or now - self._glanced_at < _IDLE_WAIT_S:
@@ -183,16 +183,16 @@ class TableMaintenance:
             self._wait_s = _IDLE_WAIT_S if did_work else min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
 
     def metrics(self) -> MaintenanceMetrics:
-        """Counts since the job began."""
+        """Return the counts since the job began."""
         return self._metrics
 
     def close(self) -> None:
-        """Wait for the tasks beside the job."""
+        """Wait for the tasks in the separate thread."""
         if self._thread is not None:
             self._thread.shutdown()
 
     def _upkeep(self) -> bool:
-        """Run the due tasks; returns whether any had work, as far as they have ended."""
+        """Run the due tasks, and return whether any that has ended had work."""
         before = self._done
         looked = self._run("looking whether the table is the same", self._look_for_table)
         if looked and not self._is_gone:
@@ -212,7 +212,7 @@ class TableMaintenance:
                 self._run(task.name, task.run)
 
     def _run(self, name: str, run: Callable[[], Iterator[MaintenanceMetrics]]) -> bool:
-        """Run one task, count and log its outcome; returns whether it ended without an error."""
+        """Run one task, log and count its outcome, and return whether it succeeded."""
         began, failures = self._table.clock.steady_seconds(), 0
         try:
             for done in run():
@@ -230,11 +230,11 @@ class TableMaintenance:
             self._metrics = self._metrics.plus(done)
 
     def _look_for_table(self) -> Iterator[MaintenanceMetrics]:
-        """Detect a table that was recreated at the same place: upkeep leaves it alone."""
+        """Detect that the table was dropped or recreated, so that upkeep leaves the path alone."""
         was_gone = self._is_gone
         try:
             self._is_gone = was_gone or self._table.identity() != self._identity
-        except (FileNotFoundError, IndexError):  # without schemas there is no table
+        except (FileNotFoundError, IndexError):  # a table without schemas does not exist
             self._is_gone = True
         if self._is_gone and not was_gone:
             text = "%s was dropped, or recreated: this job does no upkeep there; start it again"
@@ -248,7 +248,7 @@ class TableMaintenance:
                 yield from self._keep_tags(makes_snapshots=True)
 
     def _keep_tags(self, *, makes_snapshots: bool = False) -> Iterator[MaintenanceMetrics]:
-        with self._tagging:  # shared by the caller and the thread
+        with self._tagging:  # the caller and the thread share it
             report = self._tags.run(makes_snapshots=makes_snapshots)
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))

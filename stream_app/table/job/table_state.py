@@ -1,8 +1,8 @@
-"""The driver's knowledge of one table, which `TableState` owns.
+"""The driver's state of one table, which `TableState` keeps.
 
-It derives from the table's snapshots the constraints on new rows, the levels of buckets, and the
-job's epochs in the table. The state also applies other writers' commits. When some of their
-snapshots have expired, it reads the table anew.
+It derives from the snapshots the constraints on new rows, the levels of buckets, and the job's
+epochs in the table. It also applies other writers' commits. If their snapshots have expired, it
+reads the table anew.
 
 Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
 """
@@ -39,12 +39,12 @@ _Seen = TypeVar("_Seen")
 def look_at_newest(
     table: FileStoreTable, look: Callable[[Snapshot | None], _Seen]
 ) -> tuple[Snapshot | None, _Seen]:
-    """The newest snapshot that `look` could read, and what that returned.
+    """Return the newest snapshot that `look` can read, and the result of `look`.
 
-    Retries when the snapshot expires during the read.
+    It retries if the snapshot expires during the read.
 
     Raises:
-        CorruptFileError: `look` raised it, and no other snapshot has come since.
+        CorruptFileError: `look` raised it, although the snapshot is still the newest.
     """
     while True:
         latest = table.snapshots.latest()
@@ -61,19 +61,18 @@ class TableState:
 
     Attributes:
         commit_user: the checkpoint's id; a fresh one for a job that only compacts.
-        executor: runs the compactions that the coordinator decides.
-        last_identifier: the identifier of this user's newest commit; compactions carry it too. None
-            before the first. Given only for a job that commits no epochs.
-        last_source_end: where that epoch ends, in the source's own words; None when the table does
-            not record it.
-        constraints: what new rows must respect.
-        history: the snapshots on which the state rests.
-        coordinator: the coordinator of the compactions, with the levels of the buckets that it
-            knows.
-        waiting: buckets with rows that wait for a compaction, of which the coordinator need not
-            know; an estimate, which may name buckets without any.
-        compaction_seen: when this process last saw another writer's COMPACT snapshot, in seconds of
-            the steady clock.
+        executor: runs the compactions that the coordinator starts.
+        last_identifier: the identifier of this user's newest commit, which compactions also carry.
+            None before the first commit. Only a job without epochs passes it to the constructor.
+        last_source_end: the end of that epoch in the source's form; None if the table does not
+            record it.
+        constraints: the constraints on new rows.
+        history: the known snapshot and our commits.
+        coordinator: the coordinator of the compactions, with the levels of its buckets.
+        waiting: buckets with rows that wait for a compaction, which the coordinator need not know.
+            It is an estimate, and may contain buckets without such rows.
+        compaction_seen: the time when this process last saw another writer's COMPACT snapshot, in
+            seconds of the steady clock.
     """
 
     table: FileStoreTable
@@ -94,11 +93,11 @@ class TableState:
 
     @property
     def live(self) -> LiveFileCounts:
-        """The number of the table's files, and their total bytes."""
+        """Counts the table's live files and their bytes."""
         return self.constraints.live
 
     def _begun_history(self) -> CommitHistory:
-        """This user's commits so far, and the snapshot that records them.
+        """Return the history of this user's commits, based on the newest snapshot.
 
         The newest epoch must not come from a snapshot above the known one. Otherwise a rollback of
         that snapshot would stay unnoticed, and the epoch would be missing.
@@ -115,10 +114,10 @@ class TableState:
                 return history
 
     def is_committed(self, epoch: int) -> bool:
-        """Whether the table has the epoch already; then the job skips it.
+        """Whether the table already has the epoch, so that the job skips it.
 
         Raises:
-            CheckpointError: it had the epoch, and was rolled back since.
+            CheckpointError: the table had the epoch, and was rolled back since.
         """
         last = self.last_identifier
         if last is None or epoch > last:
@@ -135,7 +134,7 @@ class TableState:
     def note_epoch(
         self, append: Snapshot, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
-        """Note that an epoch of ours is committed, in an APPEND snapshot with these changes."""
+        """Note that an APPEND snapshot has committed an epoch of ours with these changes."""
         self.last_identifier, self.last_source_end = append.commit_identifier, source_end
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = numbered_changes(changes, append.snapshot_id)
@@ -149,7 +148,7 @@ class TableState:
 
         Raises:
             CheckpointError: the table was rolled back.
-            CommitConflictError: another process commits for our user.
+            CommitConflictError: another process uses our commit user.
             UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots
@@ -166,7 +165,7 @@ class TableState:
             entries = [entry for _, delta in deltas for entry in delta]
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
-            # Snapshots or their manifests have expired: nothing that we know is certain.
+            # Snapshots or their manifests have expired, so the whole state may be stale.
             self._look_at_all(latest)
             deltas, entries, touched, news = [], [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
@@ -181,10 +180,10 @@ class TableState:
         return latest
 
     def follow_with(self, buckets: Collection[BucketId] | None) -> None:
-        """Follow, and load some buckets into the coordinator; None: all that have files.
+        """Follow, and load buckets into the coordinator; None: all buckets with files.
 
         Raises:
-            CorruptFileError: the newest snapshot cannot be read, and none has come since.
+            CorruptFileError: the newest snapshot cannot be read.
         """
         newest = -1
         while True:
@@ -197,16 +196,17 @@ class TableState:
                 before, newest = newest, self.table.snapshots.latest_id() or 0
                 if newest == before:
                     raise
-                # It may have expired during the read; then a newer one exists.
+                # The snapshot may have expired during the read; then a newer one exists.
             else:
                 return
 
     def load_waiting(self) -> bool:
-        """Load the buckets with rows that wait for a compaction, because perhaps no epoch touches
-        them again.
+        """Load the buckets with rows that wait for a compaction.
+
+        An epoch may never write to these buckets again.
 
         Returns:
-            Whether there was any.
+            Whether any bucket was loaded.
 
         Raises:
             CheckpointError, CommitConflictError, UnsupportedTableError: as `follow`.

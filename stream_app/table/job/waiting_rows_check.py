@@ -1,4 +1,4 @@
-"""Checks that a job which ends leaves no row that waits for one of its compactions."""
+"""Checks that an ending job leaves no row that waits for one of its compactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     """Check that no row waits for a compaction of this job.
 
     Args:
-        commit: its `compact_due` has ended.
+        commit: the job's committer, after `compact_due`.
 
     Raises:
         CompactionError: a row waits, because its compactions fail.

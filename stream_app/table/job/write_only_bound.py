@@ -1,7 +1,7 @@
 """Limits how far a write-only job runs ahead of the job that compacts its table.
 
-`stream_commit` asks it before each epoch. Without a bound level 0 would grow unnoticed, and every
-read merges all of it.
+`stream_commit` asks it before each epoch. Without a bound, level 0 would grow unnoticed, and each
+read would merge more files.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ WARNING_EVERY_S = 60.0
 
 @dataclass(slots=True)
 class WriteOnlyBound:
-    """``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
+    """Enforces ``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
 
     Attributes:
-        state: the state of the table.
-        stopping: whether the job shall end.
+        state: the job's state of the table.
+        stopping: returns whether the job is to end.
     """
 
     state: TableState
@@ -36,11 +36,11 @@ class WriteOnlyBound:
     _warned_of_waiting: bool = field(init=False, default=False)
 
     def wait(self) -> float:
-        """Wait while a bucket has too many sorted runs; returns the seconds waited.
+        """Wait while a bucket has too many sorted runs, and return the seconds waited.
 
         Raises:
-            CompactionError: a bucket still has too many, and no job compacts the table.
-            StoppedError: the job shall end.
+            CompactionError: a bucket still has too many sorted runs, and no job compacts the table.
+            StoppedError: the job is to end.
         """
         clock = self.state.table.clock
         began = clock.steady_seconds()
@@ -51,10 +51,10 @@ class WriteOnlyBound:
         return clock.steady_seconds() - began
 
     def must_wait(self) -> bool:
-        """Whether a bucket has too many sorted runs, also after other writers' newest commits.
+        """Whether a bucket has too many sorted runs, even after other writers' newest commits.
 
         Raises:
-            CompactionError: no job has compacted the table since waiting began, for too long.
+            CompactionError: no job has compacted the table for the timeout.
         """
         options, back_pressure = self.state.table.options, self.state.coordinator.back_pressure
         limit = options.write_only_stop_trigger

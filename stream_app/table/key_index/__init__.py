@@ -1,4 +1,4 @@
-"""An index on local disk that finds a key's row in any partition, and places rows by it.
+"""Finds a key's row in any partition by an index on local disk, and places new rows by it.
 
 Start with `key_placement`.
 """

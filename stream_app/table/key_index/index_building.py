@@ -1,6 +1,6 @@
-"""Makes the index of all key shares by one scan of the keys of a snapshot.
+"""Builds the index of all key shares in one scan of a snapshot's keys.
 
-The keys wait on local disk until a key share is complete, so only one is in memory.
+The scan writes the keys to local disk, so that only one key share is in memory at a time.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`.
 """
@@ -40,7 +40,7 @@ def version_of(snapshot: Snapshot) -> LayerSnapshot:
 
 @dataclass(slots=True)
 class KeySplit:
-    """Splits the keys of many files by key share, and keeps them on local disk."""
+    """Splits the keys of files by key share, and stores them on local disk."""
 
     reader: TableKeys
     folder: Path
@@ -62,12 +62,12 @@ class KeySplit:
                     self._writers[share].write_batch(mine)
 
     def finish(self) -> None:
-        """Finish the split: all files were added."""
+        """Finish the split after all files were added."""
         for writer in self._writers.values():
             writer.close()
 
     def keys_of(self, share: int) -> list[pa.RecordBatch]:
-        """The keys of a key share, in as few batches as possible."""
+        """Yield the keys of a key share in as few batches as possible."""
         if share not in self._writers:
             return []
         with pa.memory_map(str(self.folder / str(share))) as source:
@@ -79,9 +79,9 @@ class IndexBuilding:
     """The scan of one snapshot.
 
     Attributes:
-        folder: where the keys wait.
+        folder: the folder for the keys' temporary files.
         shares: the files of each key share, by its number.
-        threads: files that are read at a time.
+        threads: the number of files that are read at a time.
     """
 
     reader: TableKeys
@@ -91,7 +91,7 @@ class IndexBuilding:
     threads: int
 
     def build(self) -> None:
-        """Make the index of each key share that has none of the snapshot.
+        """Build the index of each key share that has no index of the snapshot.
 
         The caller holds the lock of the folder.
 
@@ -108,7 +108,7 @@ class IndexBuilding:
         if not lacking:
             return
         numbers = PlaceNumbers()
-        for folder in self.folder.glob(f"{_SCRATCH}*"):  # of a process that was killed
+        for folder in self.folder.glob(f"{_SCRATCH}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
             split = KeySplit(self.reader, Path(name))
@@ -118,7 +118,7 @@ class IndexBuilding:
                 self._save(split.keys_of(share), share, numbers)
 
     def _files(self, numbers: PlaceNumbers) -> list[PlacedFile]:
-        """The files to read. A bucket is left out if all of its files are too old."""
+        """Return the files to read, without buckets whose files are all older than the TTL."""
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
         files = [
@@ -132,7 +132,7 @@ class IndexBuilding:
         return [file for file in files if file.place in young]
 
     def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
-        """Check the size of a column of texts, which Arrow limits to 2 GiB."""
+        """Check the size of a string column, which Arrow limits to 2 GiB."""
         if len(parts) > 1:
             raise UnsupportedTableError(
                 f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",

@@ -1,12 +1,12 @@
-"""The index of a key share at a snapshot: built from the table, then advanced snapshot by snapshot.
+"""Provides a key share's index at a snapshot: built from the table, then advanced by snapshots.
 
-It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
-have it. One that lacks it reads the keys of all files. One with an older state reads the keys of
-the files that were added since. Compactions move no key. When a snapshot between has expired, or
-has overwritten files, the index is recreated.
+An index is a function of the table at that snapshot, and lies on the executor's local disk. Any
+executor can build it. An executor without an index reads the keys of all files. One with an older
+index reads the keys of files that were added since. Compactions move no key. If a snapshot in
+between has expired, or has overwritten files, the index is rebuilt.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
-(there the index lives as long as the job, and is made at each start).
+(there the index lives as long as the job, and is built at each start).
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ _UNUSED_S = 7 * 86_400
 
 @dataclass(slots=True)
 class KeyIndex:
-    """Finds the rows of a key share, at one snapshot and after later calls of `put`."""
+    """The index of a key share at a snapshot, and after later calls of `move`."""
 
     layers: list[KeyLayer]
     places: PlaceNumbers
 
     def find(self, keys: Keys) -> Places:
-        """The place of each key, int32 [n]; negative for a key without a row."""
+        """Return the place of each key: int32 [n], negative for a key without a row."""
         return places_of_keys(self.layers, keys)
 
     def move(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
         """Move keys to other places, and return the layer that records the moves.
 
         Args:
-            keys: distinct.
-            before, after: their places, or `GONE`.
+            keys: distinct keys.
+            before, after: the keys' places, or `GONE`.
         """
         layer = layer_of(keys, after)
         self.layers.append(layer)
@@ -85,7 +85,7 @@ class KeyIndex:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexes:
-    """The indexes of one table on this machine.
+    """Keeps the indexes of one table on this machine.
 
     Attributes:
         folder: the folder of the table's indexes.
@@ -97,7 +97,7 @@ class KeyIndexes:
 
     @classmethod
     def of_table(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
-        """The indexes of a table, kept in the folder for temporary files."""
+        """Return the indexes of a table, in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
@@ -106,7 +106,7 @@ class KeyIndexes:
         return cls(table, rule, root / name)
 
     def index_at(self, share: int, snapshot_id: int) -> KeyIndex:
-        """The index of a key share at a snapshot; number 0 stands for a table without rows.
+        """Return a key share's index at a snapshot; number 0 means a table without rows.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -144,7 +144,7 @@ class KeyIndexes:
     def _opened(
         self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
     ) -> KeyIndex | None:
-        """The index from the layers on disk; None if it must be rebuilt."""
+        """Open the index from the layers on disk; None if it must be rebuilt."""
         spans = files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
             if version.number > target.snapshot_id or not self._is_there(version, target):
@@ -156,7 +156,7 @@ class KeyIndexes:
                 index = KeyIndex(*files.load(layers))
                 return self._forward(files, index, layers, target)
             except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
-                continue  # what lies between has expired, or a layer is damaged
+                continue  # a snapshot in between has expired, or a layer is damaged
         return None
 
     def _is_there(self, version: LayerSnapshot, target: Snapshot) -> bool:
@@ -174,10 +174,10 @@ class KeyIndexes:
     def _forward(
         self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
     ) -> KeyIndex | None:
-        """Advance the index to a later snapshot; returns None if it must be rebuilt.
+        """Advance the index to a later snapshot; None if it must be rebuilt.
 
         Raises:
-            FileNotFoundError, CorruptFileError: a snapshot between has expired.
+            FileNotFoundError, CorruptFileError: a snapshot in between has expired.
         """
         begin = spans[-1].end
         if begin == version_of(target):
@@ -233,7 +233,7 @@ class KeyIndexes:
         spans: Sequence[LayerSpan],
         end: LayerSnapshot,
     ) -> None:
-        """Write the newest layer, merged with the layers below that are small compared with it."""
+        """Write the newest layer, merged with lower layers that are small compared with it."""
         first = merged_from([*(span.rows for span in spans), len(layer.places)])
         whole = layer
         begin: LayerSnapshot | None = spans[-1].end
@@ -249,14 +249,14 @@ class KeyIndexes:
         return self.table.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM]
 
     def _forget_unused(self) -> None:
-        """Delete the indexes of tables that jobs on this machine have stopped writing."""
+        """Delete the indexes of tables to which no job on this machine writes any more."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{self.folder} belongs to another user")
         self.folder.touch()
         now_s = self.table.clock.now_ms() / 1000
         for other in self.folder.parent.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # another task has just deleted it
+            with contextlib.suppress(FileNotFoundError):  # another task has just deleted the file
                 if now_s - other.stat().st_mtime > _UNUSED_S:
                     shutil.rmtree(other, ignore_errors=True)
 

@@ -1,10 +1,10 @@
 """A layer of the index: keys in the order of their hashes, and the place of each key's row.
 
 A lookup finds a key by a binary search for its hash, and then compares the key itself. So different
-keys may share a hash. A lookup visits m keys in columns, and a column of further candidates for the
-few hashes that several keys have.
+keys may share a hash. A lookup handles m keys in columns, and repeats for the few hashes that
+several keys share.
 
-Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is our own way.
+Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is our own design.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Keys:
 
     Attributes:
         hashes: int32 [n].
-        columns: of the key, [n] rows.
+        columns: the key columns, [n] rows.
     """
 
     hashes: Int32s
     columns: pa.RecordBatch
 
     def keys_at(self, rows: Int64s) -> Keys:
-        """Select some of the keys."""
+        """Select keys by row number."""
         return Keys(self.hashes[rows], self.columns.take(pa.array(rows)))
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class KeyLayer:
-    """n distinct keys, by rising hash.
+    """n distinct keys in ascending order of their hashes.
 
     Attributes:
         places: int32 [n]; `GONE` or a number of `places.PlaceNumbers`.
@@ -58,10 +58,10 @@ class KeyLayer:
     places: Places
 
     def rows_of(self, wanted: Keys) -> Int64s:
-        """The row of each wanted key, int64 [m]; -1 for a missing key."""
+        """Return the row of each wanted key: int64 [m], -1 for a missing key."""
         row_of_key = np.full(len(wanted), -1, np.int64)
         hashes = self.keys.hashes
-        # In order of the hashes the search touches each page of the file once.
+        # In the order of hashes, the search visits each page of the file once.
         open_ = np.argsort(wanted.hashes, kind="stable")
         at = np.searchsorted(hashes, wanted.hashes[open_]).astype(np.int64)
         while len(open_):
@@ -74,7 +74,7 @@ class KeyLayer:
         return row_of_key
 
     def places_of(self, wanted: Keys) -> Places:
-        """The place of each wanted key, int32 [m]; `GONE`, or `UNKNOWN`."""
+        """Return the place of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
         rows = self.rows_of(wanted)
         places = np.full(len(wanted), UNKNOWN, np.int32)
         places[rows >= 0] = self.places[rows[rows >= 0]]
@@ -92,13 +92,13 @@ def _same_keys(
 
 
 def layer_of(keys: Keys, places: Places) -> KeyLayer:
-    """A layer of distinct keys in any order."""
+    """Build a layer from distinct keys in any order."""
     order = np.argsort(keys.hashes, kind="stable")
     return KeyLayer(keys.keys_at(order), places[order])
 
 
 def places_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
-    """The place of each wanted key in a stack of layers, lowest first; `GONE`: it has no row."""
+    """Return each key's place in a stack of layers, lowest first; `GONE` without a row."""
     places = np.full(len(wanted), GONE, np.int32)
     open_ = np.arange(len(wanted))
     for layer in reversed(layers):
@@ -117,8 +117,8 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
     """Merge a stack of layers into one.
 
     Args:
-        layers: at least one, lowest first.
-        is_lowest: whether nothing is below; then keys that are gone are left out.
+        layers: at least one layer, lowest first.
+        is_lowest: whether no layer is below, so that the result omits keys without a row.
     """
     result = layers[-1]
     for lower in reversed(layers[:-1]):
@@ -138,7 +138,7 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
 
 
 def key_codes(columns: Sequence[pa.Array], rows: int) -> Int64s:
-    """Number the rows' keys from 0 on; equal keys get equal numbers. int64 [rows]."""
+    """Number the rows' keys from 0 on, equal keys equally: int64 [rows]."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -1,8 +1,7 @@
-"""Gives each change of a key share its partition and bucket, by the index of keys.
+"""Gives each change of a key share its partition and bucket, by the key index.
 
-The body of a writing task calls it for tables whose keys find their rows in any partition. The rows
-of a key share come in the order of the source, in parts of bounded size. Each part sees the keys
-that earlier parts moved.
+A writing task calls it for tables with cross-partition upsert. The rows of a key share arrive in
+the order of the source, in parts of bounded size. Each part sees the keys that earlier parts moved.
 
 Source: Paimon `crosspartition/GlobalIndexAssigner.java`, `DeleteExistingProcessor.java`,
 `UseOldExistingProcessor.java`, `SkipNewExistingProcessor.java`.
@@ -52,10 +51,10 @@ _BUCKETS = 1 << 32
 
 @dataclass(slots=True)
 class KeyPlacement:
-    """Places the rows of an epoch's key shares in one task, one after another.
+    """Places the rows of one task's key shares, one share after another.
 
     Attributes:
-        snapshot_id: the number of the version on which the epoch is written; 0: the table has no
+        snapshot_id: the number of the snapshot on which the epoch is based; 0: the table has no
             rows.
         refused: rows that cannot be placed; see `WrittenFiles.refused`.
     """
@@ -69,14 +68,14 @@ class KeyPlacement:
     _index: KeyIndex | None = field(init=False, default=None)
 
     def place(self, share: int, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """The rows by partition and bucket; inside a bucket in the order of the source.
+        """Yield the rows by partition and bucket; inside a bucket in the order of the source.
 
         Args:
-            rows: `_VALUE_KIND` and the table's columns, and the further ones of rows that leave
-                values out. Those of a key share in the order of the source, one after the other.
+            rows: rows of a key share in the order of the source: `_VALUE_KIND`, the table's
+                columns, and further columns if rows omit values.
 
         Raises:
-            MergeError: the merge engine does not take a row of this kind.
+            MergeError: the merge engine does not accept a row of this kind.
         """
         rows = self._without_ignored(rows)
         if not rows.num_rows:
@@ -94,7 +93,7 @@ class KeyPlacement:
             yield from part.placed()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Leave out rows that their writer would drop, so that they move no key."""
+        """Drop rows that the writer would ignore, so that they move no key."""
         ignored = ignored_kinds(self.table.options)
         if not ignored:
             return rows
@@ -113,11 +112,11 @@ def _refusal(rows: pa.RecordBatch, refused: Int64s) -> pa.RecordBatch:
 
 
 class _DecidedChanges(NamedTuple):
-    """The changes of some rows, and where they take effect.
+    """The changes of some rows, and the places where they take effect.
 
     Attributes:
         keys: the distinct keys of the changes [k].
-        places: int32 [k]; the place of each key's row before them.
+        places: int32 [k]; the place of each key's row before the changes.
     """
 
     changes: KeyChanges
@@ -139,7 +138,7 @@ class _PlacedRows:
     _numbers: dict[bytes, int] = field(init=False, default_factory=dict)
 
     def placed(self) -> Iterator[BucketRows]:
-        """The rows by partition and bucket; the index then records these places."""
+        """Yield the rows by partition and bucket, and record their places in the index."""
         changes, placed_changes, keys, places = self._decided
         before = changes.before
         of_places = np.array([bucket for _, bucket in self.index.places.buckets] or [0], np.int64)
@@ -158,7 +157,7 @@ class _PlacedRows:
 
     @cached_property
     def cannot_move(self) -> Int64s:
-        """The rows that omit a value and change partition: the older partition has the value."""
+        """Return the rows that change partition but omit a value, which only the older row has."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
         placed = self._decided.placed
@@ -201,12 +200,12 @@ class _PlacedRows:
         return self._numbers[partition]
 
     def _named_partitions(self) -> Int64s:
-        """The number of the partition that each row names, int64 [n]."""
+        """Return the number of the partition that each row names: int64 [n]."""
         columns = [self.rows.column(name) for name in self.table.schema.partition_keys]
         codes = key_codes(columns, self.rows.num_rows)
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         types = self.table.schema.partition_type.types
-        # A loop over partitions, of which an epoch has few.
+        # The loop is over partitions, of which an epoch has few.
         numbers = [
             self._partition_number(serialize_arrow_row(columns, types, row))
             for row in first.tolist()
@@ -214,9 +213,10 @@ class _PlacedRows:
         return np.array(numbers, np.int64)[codes]
 
     def _buckets_of_new_keys(self) -> Int64s:
-        """The bucket of each partition for the key share's new keys, int64 [partitions].
+        """Return each partition's bucket for the key share's new keys: int64 [partitions].
 
-        A key share fills its buckets one after the other, in steps of the number of shares.
+        A key share fills its buckets one after another. Their numbers differ by the number of
+        shares.
         """
         shares, places = self.rule.shares, self.index.places
         if not self.rule.fills_buckets:
@@ -243,7 +243,7 @@ class _PlacedRows:
         lives = placed_changes.after != NOWHERE
         pairs = placed_changes.after[lives] * _BUCKETS + buckets[lives]
         distinct, at = np.unique(pairs, return_inverse=True)
-        # A loop over buckets, of which an epoch has few.
+        # The loop is over buckets, of which an epoch has few.
         of_pairs = [
             self.index.places.number((self._partitions[pair // _BUCKETS], pair % _BUCKETS))
             for pair in distinct.tolist()
@@ -256,7 +256,7 @@ class _PlacedRows:
     def _rows_by_bucket(
         self, placed_changes: PlacedChanges, named: Int64s, buckets: Int64s
     ) -> Iterator[BucketRows]:
-        """The placed changes as rows, by partition and bucket."""
+        """Yield the placed changes as rows, by partition and bucket."""
         order = np.lexsort((buckets, placed_changes.partition))
         partition, bucket = placed_changes.partition[order], buckets[order]
         source, deletes = placed_changes.source[order], placed_changes.deletes_older[order]
@@ -274,7 +274,7 @@ class _PlacedRows:
             yield where, int(bucket[start]), part
 
     def _in_partition(self, rows: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
-        """The rows with the partition columns of the bucket to which they go."""
+        """Return the rows with the partition columns of the bucket to which they go."""
         partition_type = self.table.schema.partition_type
         values = deserialize_row(partition, partition_type.types)
         for column, value in zip(partition_type, values, strict=True):

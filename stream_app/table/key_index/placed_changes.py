@@ -1,4 +1,4 @@
-"""Computes in which partitions the changes of keys take effect, in columns. Pure.
+"""Computes, in columns, in which partitions the changes of keys take effect. Pure.
 
 Called by `key_placement` for the rows of a share.
 """
@@ -21,12 +21,11 @@ class KeyChanges:
     """n changes of k keys in the order of the source.
 
     Attributes:
-        key: int64 [n]; the number of the change's key, from 0 to k - 1.
-        partition: int64 [n]; the partition that the change names.
+        key: int64 [n]; the number of each change's key, from 0 to k - 1.
+        partition: int64 [n]; the partition that each change names.
         adds: bool [n]; whether the key has a row after the change.
         ends: bool [n]; whether the key has no row after the change.
-        before: int64 [k]; the partition of each key's row before all changes; `NOWHERE`: it has
-            none.
+        before: int64 [k]; the partition of each key's row before all changes, or `NOWHERE`.
     """
 
     key: Int64s
@@ -41,9 +40,9 @@ class PlacedChanges:
     """m changes in the order of the source.
 
     Attributes:
-        source: int64 [m]; of which change each is made.
-        partition: int64 [m]; where it takes effect.
-        deletes_older: bool [m]; whether it deletes the row that the change has found.
+        source: int64 [m]; the number of the change from which each placed change comes.
+        partition: int64 [m]; the partition where it takes effect.
+        deletes_older: bool [m]; whether it deletes the key's older row.
         after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
     """
 
@@ -63,7 +62,8 @@ def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
         becomes       -D in 7,   -D in 8    +I in 9
                       +U in 8
 
-    Paimon's delete also goes to the partition that it names; here it goes to its row alone.
+    Paimon's delete also goes to the partition that it names; here it goes only to the row's
+    partition.
     """
     order = np.argsort(changes.key, kind="stable")
     ordered = KeyChanges(
@@ -81,7 +81,7 @@ def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
 
 
 def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
-    """Let the newer row win, and delete the older one in its partition."""
+    """Let the newer row win, and delete the older row in its partition."""
     count = len(changes.key)
     first, last = _bounds(changes.key)
     left = np.where(changes.ends, NOWHERE, changes.partition)
@@ -117,12 +117,12 @@ def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64
     count = len(changes.key)
     first, last = _bounds(changes.key)
     begins = first.copy()
-    begins[1:] |= changes.ends[:-1]  # behind an end, a key settles anew
+    begins[1:] |= changes.ends[:-1]  # after its row ends, a key settles anew
     starts = np.flatnonzero(begins)
     known = np.where(first, changes.before[changes.key], NOWHERE)[starts]
     chosen = np.where(known == NOWHERE, changes.partition[starts], known)
     settled = np.repeat(chosen, np.diff([*starts.tolist(), count]))
-    lacks = begins & changes.ends  # it ends a row that there is not
+    lacks = begins & changes.ends  # the change ends a row that does not exist
     lacks[starts] &= known == NOWHERE
     kept = ~lacks
     if existing is OlderRowRule.SKIPS:
@@ -134,7 +134,7 @@ def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64
 
 
 def _bounds(key: Int64s) -> tuple[Bools, Bools]:
-    """The positions at which each key's changes begin and end, in sorted order."""
+    """Mark the positions at which each key's changes begin and end: two bool [n]."""
     differs = key[1:] != key[:-1]
     first, last = np.ones(len(key), np.bool_), np.ones(len(key), np.bool_)
     first[1:], last[:-1] = differs, differs

@@ -1,8 +1,8 @@
-"""Writes rows that arrive by the key share, after the index of keys has placed each row.
+"""Writes rows that arrive by key share, after the key index has placed each row.
 
 Source: Paimon `flink/sink/index/GlobalIndexAssignerOperator.java`. There a shuffle by bucket
-follows. Here the task that places rows writes them, so a bucket may get files of several tasks.
-Files of different tasks have no key in common.
+follows. Here the task that places rows also writes them, so a bucket may get files from several
+tasks. Files of different tasks have no key in common.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ PART_BYTES = 128 << 20
 class KeyShares:
     """Assigns each row to its key share, whose task finds the row's partition and bucket.
 
-    Implements `BucketAssigner`: a key share stands for a bucket, and the partition stays open.
+    Implements `BucketAssigner`: the key share takes the place of the bucket, and the partition
+    stays open.
     """
 
     schema: TableSchema
@@ -68,7 +69,7 @@ class KeyShares:
 
 
 class PlacedWrite(TableWrite):
-    """A `TableWrite` of the key shares that `KeyShares` gives for buckets."""
+    """A `TableWrite` whose buckets are the key shares of `KeyShares`."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class PlacedWrite(TableWrite):
         self._waiting_bytes = 0
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
-        """Add rows of a key share, which stands in for a bucket; see `TableWrite.write`."""
+        """Add rows of a key share, which takes the place of a bucket; see `TableWrite.write`."""
         _, share = bucket
         if share != self._share or self._waiting_bytes > self._part_bytes:
             self._place()
@@ -135,11 +136,11 @@ class PlacedWrite(TableWrite):
             super().write((partition, number), part)
         self.refused += self._placement.refused
         self._placement.refused.clear()
-        # A bucket may come again with newer rows of the same keys.
+        # A later part may have newer rows of the same keys for the bucket.
         self.begin_part(rows.num_rows)
 
     def _old_rows(self, table: FileStoreTable, partition: bytes, bucket: int) -> OldRows:
-        """Finds old values in the table, and in the key share's earlier parts."""
+        """Return the source of old values: the table and the key share's earlier parts."""
         earlier = [
             file
             for change in self._changes[self._share_begin : self._part_begin]
@@ -152,7 +153,7 @@ class PlacedWrite(TableWrite):
 
 @dataclass(frozen=True, slots=True)
 class _EarlierRows:
-    """Implements `mergetree.file_access.OldRows`, with further files of the bucket."""
+    """Implements `mergetree.file_access.OldRows` with further files of the bucket."""
 
     rows: OldRows
     files: Sequence[DataFileMeta]

@@ -1,8 +1,8 @@
 """The layers of one key share as files on local disk, which a task maps into memory.
 
 A file is written under another name and then renamed, so a file under its final name is complete.
-Its name gives the range of snapshots of its changes, and its metadata the bucket of each place. A
-file that is lost or unreadable is rebuilt from the table: nothing here is the only copy.
+Its name has the range of snapshots of its changes, and its metadata the bucket of each place. A
+lost or unreadable file is rebuilt from the table.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _PLACES_SCHEMA = pa.schema(
 
 @dataclass(slots=True)
 class PlaceNumbers:
-    """Numbers a key share's buckets in the order in which it met them.
+    """Numbers a key share's buckets in the order of their first use.
 
     Attributes:
-        buckets: each bucket at its number.
-        counts: number of the key share's keys in each.
+        buckets: each bucket at the index of its number.
+        counts: the number of the key share's keys in each bucket.
     """
 
     buckets: list[BucketId] = field(default_factory=list)
@@ -47,7 +47,7 @@ class PlaceNumbers:
         self._numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
 
     def number(self, bucket: BucketId) -> int:
-        """The number of a bucket; an unknown bucket gets a new number."""
+        """Return the number of a bucket; an unknown bucket gets a new number."""
         if bucket not in self._numbers:
             self._numbers[bucket] = len(self.buckets)
             self.buckets.append(bucket)
@@ -55,10 +55,10 @@ class PlaceNumbers:
         return self._numbers[bucket]
 
     def count(self, places: npt.NDArray[np.int32], step: int) -> None:
-        """Add keys to the counts of their places, or remove them.
+        """Add `step` to the count of each key's place.
 
         Args:
-            places: the place of each key; negative ones are ignored.
+            places: the place of each key; negative places are ignored.
             step: 1 or -1.
         """
         distinct, times = np.unique(places[places >= 0], return_counts=True)
@@ -88,7 +88,7 @@ class ShareFiles:
     """The files of one key share.
 
     Attributes:
-        key_schema: the columns of the key.
+        key_schema: the key columns.
     """
 
     folder: Path
@@ -101,14 +101,14 @@ class ShareFiles:
             yield
 
     def spans(self) -> list[LayerSpan]:
-        """The version ranges of the existing layers."""
+        """Return the version ranges of the existing layers."""
         return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
 
     def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], PlaceNumbers]:
-        """Load some layers, and the places that the last one records.
+        """Load layers, and the place numbers that the last of them records.
 
         Raises:
-            OSError, pa.ArrowInvalid: a layer is gone or damaged.
+            OSError, pa.ArrowInvalid: a layer is missing or damaged.
         """
         layers, places = [], PlaceNumbers()
         for span in spans:
@@ -142,14 +142,14 @@ class ShareFiles:
         return span
 
     def keep(self, spans: Sequence[LayerSpan]) -> None:
-        """Delete all other layers. A process that has mapped one can go on reading it."""
+        """Delete all other layers. A process that has mapped a layer can still read it."""
         kept = {self._path(span) for span in spans}
         for path in self.folder.iterdir():
             if path not in kept and path.name != _LOCK:
                 path.unlink(missing_ok=True)
 
     def age_ms(self, span: LayerSpan, now_ms: int) -> int:
-        """The age of a layer's file."""
+        """Return the age of a layer's file."""
         return now_ms - int(self._path(span).stat().st_mtime * 1000)
 
     def _path(self, span: LayerSpan) -> Path:
@@ -162,7 +162,7 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is created if it is missing."""
+    """Hold the lock of a folder, which is created if missing."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

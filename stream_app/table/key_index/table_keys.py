@@ -1,7 +1,7 @@
 """Reads the keys in a table's data files, and finds each key's newest row.
 
-Only the key's columns are read, with the number and the kind of each row. So the keys of a table
-cost a small part of its bytes.
+It reads only the key columns, with each row's sequence number and kind. So the keys of a table cost
+a small part of its bytes.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, which reads merged rows.
 """
@@ -48,7 +48,7 @@ class TableKeys:
     """Reads the keys of one table.
 
     Attributes:
-        vectors: which rows a snapshot has deleted.
+        vectors: the deletion vectors of a snapshot, by bucket.
     """
 
     table: FileStoreTable
@@ -57,24 +57,24 @@ class TableKeys:
 
     @property
     def key_type(self) -> RowType:
-        """The columns by which a row is found."""
+        """The columns of the key index's key."""
         return self.table.schema.fields.project(self.rule.keys)
 
     @property
     def keys_schema(self) -> pa.Schema:
-        """Schema of `read`: system columns, then the key's."""
+        """The schema of `read`: system columns, then the key columns."""
         return pa.schema([*_PLACE_FIELDS, *arrow_schema(self.key_type)])
 
     def no_keys(self) -> pa.RecordBatch:
-        """An empty batch of `keys_schema`."""
+        """Return an empty batch of `keys_schema`."""
         columns = [pa.array([], kind) for kind in self.keys_schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
     def hashed(self, columns: pa.RecordBatch) -> Keys:
-        """Keys with their hashes.
+        """Return keys with their hashes.
 
         Args:
-            columns: of the key.
+            columns: the key columns.
         """
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
@@ -108,7 +108,7 @@ class TableKeys:
     def by_share(
         self, file: PlacedFile, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """A file's keys by key share."""
+        """Yield a file's keys by key share."""
         if not self.rule.fills_buckets:
             yield file.entry.bucket, batch
             return
@@ -119,7 +119,7 @@ class TableKeys:
 
     @property
     def _read_type(self) -> RowType:
-        """The columns of the index's key and of the bucket's, which every layout contains."""
+        """Return the columns of the index's key and of the key in the bucket."""
         schema = self.table.schema
         names = [
             name
@@ -131,19 +131,19 @@ class TableKeys:
     def newest(
         self, batch: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
     ) -> tuple[Keys, Places]:
-        """The place of each key's row.
+        """Return each key with the place of its live row.
 
         In each place the newest row of a key decides whether the key is live there. If several
-        places have a live row, the last one counts; a correctly written table has at most one.
+        places have a live row, the newest counts; a correctly written table has at most one.
 
         Args:
             batch: columns of `keys_schema`.
-            places_before: the places of keys before these rows. A delete in another place
-                leaves them alone.
+            places_before: returns the places of keys before these rows. A delete in another place
+                does not affect them.
 
         Returns:
-            Distinct keys; `GONE` for those that have ended. Without `places_before` these are left
-            out.
+            Distinct keys and their places; `GONE` for deleted keys. Without `places_before` the
+            result omits deleted keys.
         """
         rows = _newest_of_each_place(batch, len(_PLACE_FIELDS))
         lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
@@ -163,7 +163,7 @@ class TableKeys:
 
 
 def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
-    """The live row of each key; for a key without one, the newest row of each place."""
+    """Return the row number of each key's live row, or else of its newest row in each place."""
     hashes = batch.column("hash").to_numpy()
     order = np.argsort(hashes, kind="stable")
     same = hashes[order[1:]] == hashes[order[:-1]]
@@ -190,7 +190,7 @@ def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
 
 
 def _last_of(order: Int64s, *groups: npt.NDArray[Any]) -> Int64s:
-    """The last row of each group, of rows in an order."""
+    """Return the last row of each group in an order of rows."""
     last = np.zeros(len(order), np.bool_)
     last[-1:] = True
     for group in groups:

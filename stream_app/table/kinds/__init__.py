@@ -1,1 +1,1 @@
-"""Joins for each kind of table its writers and its compactions. Start with `kind_parts`."""
+"""Joins the writers and the compactions of each kind of table. Start with `kind_parts`."""

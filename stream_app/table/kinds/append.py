@@ -1,7 +1,7 @@
 """The parts of tables without a primary key.
 
-A bucket keeps its rows in order. Without buckets each partition is one folder of files, which have
-no order.
+A bucket keeps its rows in order. In a table without buckets each partition is one folder of files
+without order.
 
 Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendFileStoreWrite.java`.
 """
@@ -35,7 +35,7 @@ def _bucket_writer(
     del old_rows
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
-        # Files without buckets have no order that sequence numbers could record.
+        # Files of tables without buckets have no order that sequence numbers could record.
         next_sequence_number=next_sequence_number if table.kind.has_buckets else 0,
         ignored_kinds=ignored_kinds(table.options),
     )

@@ -1,8 +1,8 @@
 """The parts of tables with a primary key, which have an LSM tree in each bucket.
 
-Buckets are fixed in number; or with ``bucket = -1`` they grow with the keys, and an index has the
-keys' hashes. `placed_keyed` and `postponed_keyed` give rows their buckets otherwise, and
-`keyed_compaction` compacts them all.
+The number of buckets is fixed, or with ``bucket = -1`` it grows with the keys, whose hashes an
+index has. `placed_keyed` and `postponed_keyed` assign buckets in other ways. `keyed_compaction`
+compacts all of these tables.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,
 `index/DynamicBucketIndexMaintainer.java`.
@@ -57,7 +57,8 @@ def _bucket_writer(
         buffer=SortBufferWriteBuffer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
-            # A changelog records every change, so the writer must not merge rows of one key before.
+            # A changelog records every change, so the writer must not merge rows of a key in
+            # advance.
             merge_early=merge_function
             if merge_function.merges_in_parts and not options.flushes_changelog
             else None,

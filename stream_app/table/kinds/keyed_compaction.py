@@ -1,7 +1,7 @@
-"""Runs one compaction of a bucket with a primary key: merges files, with a changelog or vectors.
+"""Compacts a bucket of a table with a primary key, if required with changelog or deletion vectors.
 
-Called on an executor by `keyed.KEYED_KIND`. The request names the files, and the table's options
-decide which older rows it looks up.
+`keyed.KEYED_KIND` calls it on an executor. The request names the files. The table's options decide
+which older rows the compaction looks up.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createRewriter`,
 `deletionvectors/BucketedDvMaintainer.java`.
@@ -44,7 +44,7 @@ from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files,
 
 
 def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Run one compaction; on failure it deletes its files.
+    """Run one compaction; a failure deletes its new files.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -58,7 +58,7 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
 
 
 def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
-    """Merges rows by the table's merge engine, and writes no changelog."""
+    """Return the rewriter that merges rows by the table's merge engine, without a changelog."""
     return CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
@@ -70,7 +70,7 @@ def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter
 
 
 def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Mark rows that the compaction finds above its output in the bucket's index file."""
+    """Run a compaction that also marks replaced rows of higher levels in deletion vectors."""
     bucket = request.partition, request.bucket
     latest = table.snapshots.latest()
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
@@ -105,7 +105,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
 def _rows_above(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
 ) -> RowsAbove:
-    """Reads whole rows, or their keys where those are all that the compaction asks for."""
+    """Return the access to rows of higher levels, or only to their keys if these suffice."""
     columns, system = table.schema.fields, SYSTEM_COLUMNS
     if _asks_for_keys(table):
         columns, system = table.schema.key_type, frozenset()
@@ -126,7 +126,7 @@ def _rows_above(
 
 
 def _asks_for_keys(table: FileStoreTable) -> bool:
-    """Whether the keys of the rows above suffice: the compaction never uses their values."""
+    """Whether a compaction uses only the keys of rows in higher levels, not their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
     is_replaced = (
         table.merges_by_vectors
@@ -141,7 +141,7 @@ def _asks_for_keys(table: FileStoreTable) -> bool:
 def _before_rows(
     table: FileStoreTable, request: CompactRequest, above: RowsAbove
 ) -> BeforeRows | None:
-    """The source of the rows before a compaction; None if the compaction needs none."""
+    """Return the source of the rows before a compaction; None if it needs none."""
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
         return FirstRowChangelog(request.max_level, above)

@@ -1,7 +1,7 @@
 """The port of a kind of table: its writers and compactions.
 
-A kind joins parts of the rooms `write` and `compact`, which do not know each other. Readers, checks
-and commits ask the kind's traits alone (`model.table_kind`).
+A kind joins parts of the packages `write` and `compact`, which do not know each other. Readers,
+checks and commits use only the kind's traits (`model.table_kind`).
 
 Source: Paimon `KeyValueFileStore.java`, `AppendOnlyFileStore.java`,
 `operation/AbstractFileStoreWrite.java#createWriterContainer`.
@@ -27,7 +27,7 @@ from stream_app.table.write.table_write import TableWrite
 
 
 class PlansCompactions(Protocol):
-    """Plans compactions at a snapshot, and starts none."""
+    """Plans the compactions of a snapshot, and starts none."""
 
     def __call__(
         self,
@@ -37,32 +37,32 @@ class PlansCompactions(Protocol):
         *,
         full: bool = False,
     ) -> list[CompactRequest]:
-        """The compactions that are due at this snapshot; `compact_bucket` can run each alone.
+        """Return the compactions that are due at a snapshot; `compact_bucket` can run each alone.
 
         Args:
-            buckets: None: all.
-            full: each bucket is to be compacted whole.
+            buckets: the buckets to plan; None: all.
+            full: whether to compact each bucket fully.
         """
         ...
 
 
 class TableWrites(Protocol):
-    """Makes the writers of tasks."""
+    """Makes the writer of a task."""
 
     def __call__(
         self, table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
     ) -> TableWrite:
-        """The writer of one task's share of an epoch.
+        """Return the writer of one task's share of an epoch.
 
         Args:
-            next_sequence_number: greater than any in the table.
-            basis: the version of the table on which the task writes.
+            next_sequence_number: a number greater than any in the table.
+            basis: the table version on which the task's rows are based.
         """
         ...
 
 
 def write_of_counts(writers: BucketWriters) -> TableWrites:
-    """Writers of tasks for a kind whose partitions have numbers of buckets, or no buckets."""
+    """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
         counts = basis.bucket_counts
@@ -78,12 +78,12 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        bucket_assigner: finds the buckets of rows, by a version of the table.
+        bucket_assigner: makes the assigner of rows to buckets, for a table version.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         table_write: makes the writer of one task's share of an epoch.
         compactions: makes a job's compactions, on the driver.
-        planned_compactions: for a single compaction, without following the table.
-        rewrite: runs one planned compaction, in a task; on failure it deletes its files.
+        planned_compactions: plans compactions once, without following the table.
+        rewrite: runs one planned compaction in a task; a failure deletes its new files.
     """
 
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]

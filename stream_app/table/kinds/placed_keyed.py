@@ -1,6 +1,6 @@
-"""The parts of tables whose keys find their rows in any partition, by an index of keys.
+"""The parts of tables with cross-partition upsert, whose keys find their rows by a key index.
 
-A key share stands for a bucket until the task that writes it has placed its rows.
+A key share takes the place of a bucket until the writing task has placed its rows.
 
 Source: Paimon `crosspartition/GlobalIndexAssigner.java`.
 """

@@ -1,6 +1,6 @@
 """Maps a table to its kind.
 
-A further kind is a `TableKind` in a module here, a line below, and traits in `model.table_kind`.
+A new kind needs a `TableKind` in a module here, a line below, and traits in `model.table_kind`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -48,19 +48,19 @@ KINDS: Mapping[KindTraits, TableKind] = {
 
 
 def kind_of(schema: TableSchema) -> TableKind:
-    """The kind of a table: how tables of its schema are written and compacted."""
+    """Return the kind of tables with a schema, which defines how they are written and compacted."""
     return KINDS[schema.kind]
 
 
 def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:
-    """Finds the partition and bucket of new rows, by a version of the table."""
+    """Return the assigner of new rows to partitions and buckets, for a table version."""
     return kind_of(table.schema).bucket_assigner(table, basis)
 
 
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
-    """The writer of one task's share of an epoch; see `TableWrites`."""
+    """Return the writer of one task's share of an epoch; see `TableWrites`."""
     return kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
@@ -72,7 +72,7 @@ def bucket_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> BucketWriter:
-    """The writer of one bucket for one epoch; see `BucketWriters`."""
+    """Return the writer of one bucket for one epoch; see `BucketWriters`."""
     make = kind_of(table.schema).bucket_writer
     return make(
         table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
@@ -80,9 +80,9 @@ def bucket_writer(
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Merge the request's files, or join them when the table has no key.
+    """Merge the request's files, or join them if the table has no key.
 
-    On failure it deletes its files.
+    A failure deletes the new files.
 
     Raises:
         CorruptFileError: a file to merge cannot be read.

@@ -1,1 +1,1 @@
-"""Puts other rows in the place of a table's rows, or of those of partitions."""
+"""Replaces the rows of a table or of its partitions."""

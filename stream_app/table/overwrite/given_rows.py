@@ -1,6 +1,6 @@
-"""Brings rows of a Python program into the form of a table: its columns, types and lengths.
+"""Converts rows of a Python program to a table's columns, types and lengths.
 
-A value is stored exactly, or its rows are refused.
+Each value is stored exactly, or all rows are refused.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
 def rows_of_table(
     table: FileStoreTable, rows: pa.Table, constants: Mapping[str, str]
 ) -> pa.RecordBatch:
-    """The rows with the table's columns, in its order.
+    """Return the rows with the table's columns, in its order.
 
     Args:
-        constants: column → value as text, of columns that the rows may lack.
+        constants: column → value as text, for columns that the rows may lack.
 
     Raises:
-        UsageError: an unknown column, a value that does not fit its type, or a missing one.
+        UsageError: a column is unknown or missing, or a value does not fit its type.
     """
     names = table.schema.fields.names
     for name in rows.column_names:
@@ -109,7 +109,7 @@ def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -
 
 
 def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
-    """How many numbers of a column, or of its lists, are infinite."""
+    """Count the infinite numbers of a column, or of its lists."""
     kind = values.type
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         values = pc.list_flatten(values)

@@ -1,8 +1,8 @@
-"""INSERT OVERWRITE: new rows in the place of partitions, in one OVERWRITE snapshot.
+"""Runs INSERT OVERWRITE, which replaces partitions by new rows in one OVERWRITE snapshot.
 
-It may run beside the table's jobs. It also replaces the rows that these jobs have committed to the
-partitions before. As in Paimon, no changelog has the change, and a partition gets the number of
-buckets that the option has. With ``bucket = -2`` the number follows from its rows, unless
+It may run beside the table's jobs. It also replaces rows that they have committed to the partitions
+before. As in Paimon, no changelog has the change, and a partition gets the number of buckets that
+the option has. With ``bucket = -2`` the number follows from its rows, unless
 ``postpone.batch-write-fixed-bucket`` lets them wait. New files of a bucket that do not overlap lie
 on the highest level, so that every reader sees their rows at once.
 
@@ -42,12 +42,12 @@ from stream_app.table.write.bucket_assigner import places_by_partition
 def overwrite(
     table: FileStoreTable, rows: pa.Table, partition: Mapping[str, str] | None = None
 ) -> Snapshot | None:
-    """Replace rows of a table; returns the snapshot, or None when nothing is to be replaced.
+    """Replace rows of a table, and return the snapshot; None if there is nothing to replace.
 
     Args:
-        rows: the new ones. A column that they lack is null, or has the value of `partition`.
-        partition: column → value as text, of partitions or of groups of them, which are replaced.
-            None: by ``dynamic-partition-overwrite`` the partitions of the rows, or the table.
+        rows: the new rows. A missing column is null, or has the value of `partition`.
+        partition: column → value as text, which selects the replaced partitions. None: by
+            ``dynamic-partition-overwrite`` the partitions of the rows, or the whole table.
 
     Raises:
         UsageError: rows do not fit the table, or belong to another partition.
@@ -97,10 +97,10 @@ def _check_named(table: FileStoreTable, named: Mapping[str, str]) -> None:
 def _replaced(
     table: FileStoreTable, choice: CompactionChoice, written: set[bytes]
 ) -> set[bytes] | None:
-    """The partitions that are replaced; None: the whole table.
+    """Return the partitions to replace; None: the whole table.
 
     Raises:
-        UsageError: a row belongs to none of those that are named.
+        UsageError: a row belongs to none of the named partitions.
     """
     if choice.partitions:
         for partition in written:
@@ -119,7 +119,7 @@ def _replaced(
 
 
 def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
-    """The files of the new rows, as rows of an empty table without a changelog."""
+    """Write the new rows, as into an empty table without a changelog, and return the changes."""
     if not rows.num_rows:
         return []
     options = {**table.schema.options, CHANGELOG_PRODUCER.key: "none"}
@@ -141,7 +141,7 @@ def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
 
 
 def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
-    """The number of buckets of each partition of a table with ``bucket = -2``."""
+    """Return the number of buckets of each partition, for a table with ``bucket = -2``."""
     rules, bytes_of_row = FirstBucketRules.of_options(table.options), rows.nbytes / rows.num_rows
     return {
         partition: batch_bucket_count(len(places), int(len(places) * bytes_of_row), rules)
@@ -150,7 +150,7 @@ def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
 
 
 def _upgraded(table: FileStoreTable, change: BucketChange) -> BucketChange:
-    """The files on the highest level, if they are one run of a real bucket."""
+    """Return the change with its files on the highest level, if they form one sorted run."""
     key_of = table.key_of
     files = sorted(change.added, key=lambda file: key_of(file.min_key))
     is_run = all(key_of(left.max_key) < key_of(right.min_key) for left, right in pairwise(files))

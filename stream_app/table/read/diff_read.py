@@ -1,12 +1,12 @@
 """Compares two versions of a bucket, and returns the rows that differ.
 
-It skips sections whose files all belong to both versions, because their keys have the same rows in
-both. It reads them if a deletion vector has deleted rows of a file. It merges the other sections on
-each side. Then it compares the two sides, both in key order, key by key in columns.
+Keys of a section whose files all belong to both versions have the same rows in both. So the
+comparison skips such sections, unless the deletion vector of a file has changed. It merges the
+other sections on each side, and compares the results in columns, in key order.
 
 Paimon skips every file that both versions have. That is faster, and wrong in both directions. It
-misses a row that such a file deletes and that is written again with its old values. It reports a
-row written again with the values that such a file has. It also reports a row that was added and
+misses a row that such a file deletes, if the row is written again with its old values. It reports a
+row that was rewritten with the values in such a file. It also reports a row that was added and
 deleted between the two versions.
 
 Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
@@ -32,10 +32,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketVersion:
-    """A bucket as it is in one version.
+    """A bucket in one version.
 
     Attributes:
-        vectors: deletion vectors by the name of a data file.
+        vectors: name of a data file → deletion vector.
     """
 
     files: Sequence[DataFileMeta] = ()
@@ -47,7 +47,7 @@ class DiffRead:
     """Compares versions of buckets.
 
     Attributes:
-        keep_deletes: also return rows that are gone, as -D with their old values.
+        keep_deletes: whether to return deleted rows too, as -D with their old values.
     """
 
     table: FileStoreTable
@@ -56,7 +56,7 @@ class DiffRead:
     def read(
         self, bucket: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
-        """Key-value batches of added and changed rows, in key order.
+        """Yield added and changed rows as key-value batches, in key order.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -88,10 +88,10 @@ def changed_files(
     after: Sequence[DataFileMeta],
     marked: Collection[str] = (),
 ) -> set[DataFileMeta]:
-    """The files of sections in which some file belongs to one version alone, or is marked.
+    """Return the files of sections in which a file belongs to only one version, or is marked.
 
     Args:
-        marked: names of files of which other rows are deleted.
+        marked: names of files whose deletion vectors differ.
     """
     of_one = set(before) ^ set(after)
     sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
@@ -107,10 +107,10 @@ def merged_rows(
     *,
     keep_deletes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Key-value batches of the newest row of each key, in key order.
+    """Yield the newest row of each key as key-value batches, in key order.
 
     Args:
-        keep_deletes: also return the newest row of a key when it is a delete.
+        keep_deletes: whether to return a key's newest row even if it is a delete.
 
     Raises:
         CorruptFileError: a file cannot be read.

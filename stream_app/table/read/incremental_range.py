@@ -1,4 +1,4 @@
-"""Decides the two versions of an incremental read, and its mode.
+"""Decides between which versions an incremental read reads, and in which mode.
 
 The first version is excluded, the last one included.
 
@@ -45,7 +45,7 @@ Bound = int | str
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRange:
-    """The snapshots after `start`, up to `end`; both are numbers."""
+    """The snapshots after the number `start`, up to the number `end`."""
 
     start: int
     end: int
@@ -53,17 +53,17 @@ class SnapshotRange:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPair:
-    """Two versions to compare; without a start every row of the end is new."""
+    """Two versions to compare; without a start, all rows of the end are new."""
 
     start: Snapshot | None
     end: Snapshot
 
 
 def scan_mode(text: str) -> ScanMode:
-    """Finds a mode by name.
+    """Return the mode of a name.
 
     Raises:
-        UsageError: there is no such mode.
+        UsageError: the name is unknown.
     """
     names = [mode.value for mode in ScanMode]
     if text not in names:
@@ -76,10 +76,10 @@ def scan_mode(text: str) -> ScanMode:
 def between(
     table: FileStoreTable, start: Bound, end: Bound, mode: ScanMode
 ) -> SnapshotRange | SnapshotPair | None:
-    """The versions to read between two snapshots or tags; None: there is nothing to read.
+    """Return the versions to read between two snapshots or tags; None if there is nothing to read.
 
     Raises:
-        UsageError: one does not exist or has expired; or the end precedes the start.
+        UsageError: a version does not exist or has expired, or the end precedes the start.
     """
     of_tags = isinstance(start, str) or isinstance(end, str)
     if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and of_tags):
@@ -100,7 +100,7 @@ def between(
 def between_timestamps(
     table: FileStoreTable, start: Timestamp, end: Timestamp, mode: ScanMode
 ) -> SnapshotRange | SnapshotPair | None:
-    """The versions to read between two times; None: there is nothing to read.
+    """Return the versions to read between two times; None if there is nothing to read.
 
     Raises:
         UsageError: a text is not a time, or the end precedes the start.
@@ -152,10 +152,11 @@ def chosen_range(
     timestamps: tuple[Timestamp, Timestamp] | None,
     mode: ScanMode,
 ) -> SnapshotRange | SnapshotPair | None:
-    """The range between two versions or two times, of which one is given.
+    """Return the range between the given versions or the given times.
 
     Raises:
-        UsageError: both are given, or none; or as `between` and `between_timestamps`.
+        UsageError: versions and times are both given, or neither; or as `between` and
+            `between_timestamps`.
     """
     if versions is not None and timestamps is None:
         return between(table, *versions, mode)

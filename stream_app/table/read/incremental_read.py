@@ -37,7 +37,7 @@ from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.pruning.scan_pruning import ScanPruning, scan_pruning
-from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.read_refusals import check_changes_readable, check_readable
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 
@@ -46,21 +46,23 @@ class IncrementalRead(RowChoice):
     """Reads the changes between two versions.
 
     Attributes:
-        row_filter: sees deletes and old rows as well.
-        row_kind: without it -U and -D rows are left out, because they would look like the others.
+        row_filter: a condition that also tests deletes and old rows of updates.
+        row_kind: whether to show row kinds. Otherwise -U and -D rows, which could not be
+            distinguished, are omitted.
     """
 
     def __post_init__(self) -> None:
-        check_readable(self.table, merges=False)
+        check_changes_readable(self.table)
         RowChoice.__post_init__(self)
 
     def streams(
         self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode
     ) -> list[BatchStream]:
-        """Independent streams for `interleaved`; each reads one file or one bucket.
+        """Yield independent streams for `interleaved`, each of which reads one file or bucket.
 
         Raises:
-            UsageError: the table does not have what the mode reads; or a snapshot has expired.
+            UsageError: the table lacks the changelog that the mode reads, or a snapshot has
+                expired.
         """
         match wanted:
             case None:
@@ -93,26 +95,26 @@ class IncrementalRead(RowChoice):
         return self.added_entries(snapshot) if snapshot.commit_kind is CommitKind.APPEND else []
 
     def added_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The files that a snapshot added, in the order in which they were written.
+        """Return the files that a snapshot added, in the order in which they were written.
 
-        Files without a matching row are left out.
+        Files without a matching row are omitted.
         """
         delta = FileStoreScan(self.table).delta(snapshot, self._pruning())
         return self._passing([entry for entry in delta if entry.kind is FileKind.ADD])
 
     def changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The changelog files of a snapshot; as `added_entries`."""
+        """Return the changelog files of a snapshot, filtered as `added_entries` does."""
         return self._passing(FileStoreScan(self.table).changelog(snapshot, self._pruning()))
 
     def _pruning(self) -> ScanPruning | None:
         return scan_pruning(self.row_filter, self.table)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """The entries whose files may have a matching row.
+        """Return the entries whose files may have a matching row.
 
-        Nothing is merged, so statistics of any column may exclude a file. Those of postponed rows
-        are meaningless: Paimon takes the first and the last key for the bounds, and the rows are
-        not sorted.
+        The read does not merge, so statistics of any column may exclude a file. Those of
+        ``bucket-postpone`` are meaningless: Paimon records the first and the last key as bounds,
+        although the rows are not sorted.
         """
         if (condition := self._condition()) is None:
             return entries
@@ -132,7 +134,7 @@ class IncrementalRead(RowChoice):
         return StatsFilter(self.row_filter.expression, columns)
 
     def file(self, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a data or changelog file as they are; skips empty batches.
+        """Yield the rows of a data or changelog file unmerged, without empty batches.
 
         Raises:
             CorruptFileError: the file cannot be read.
@@ -194,7 +196,7 @@ class IncrementalRead(RowChoice):
             yield from self._choose(batch)
 
     def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The requested rows and columns of a batch; yields nothing if no row matches."""
+        """Yield the requested rows and columns of a batch, unless no row matches."""
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
@@ -206,7 +208,7 @@ class IncrementalRead(RowChoice):
 def _check_bucket_numbers(
     table: FileStoreTable, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
 ) -> None:
-    """Check that a key has the same bucket on both sides."""
+    """Check that a key has the same bucket in both versions."""
     totals = {entry.partition: entry.total_buckets for entry in before}
     for entry in after:
         total = totals.get(entry.partition, entry.total_buckets)

@@ -1,8 +1,7 @@
-"""Merges several streams of batches, read by threads, into one stream without an order.
+"""Joins streams of batches, read by threads, into one stream without a fixed order.
 
-A thread fetches one batch of a stream, and waits until the reader asks for the next. So the number
-of threads bounds the memory even when the reader is slow. No thread keeps running after the reader
-stops.
+A thread fetches one batch of a stream, and waits until the reader requests the next. So the number
+of threads bounds the memory even if the reader is slow. No thread runs on after the reader stops.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ BatchStream = Callable[[], Iterator[pa.RecordBatch]]
 
 
 def interleaved(streams: Iterable[Callable[[], Iterator[T]]], threads: int) -> Iterator[T]:
-    """The batches of all streams; `threads` of them are open at a time.
+    """Yield the batches of all streams, of which `threads` are open at a time.
 
     Raises:
-        Exception: what a stream raises, as soon as it is found; the other streams are closed.
+        Exception: the first error of a stream; the other streams are then closed.
     """
     if threads == 1:
         for stream in streams:

@@ -1,6 +1,6 @@
 """Selects the rows and columns of a read: the last step of `split_read` and `incremental_read`.
 
-On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) precedes the others. Some system
 tables show the table's own rows in another form.
 
 Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
@@ -28,18 +28,18 @@ from stream_app.table.versions.pruning.row_filter import RowFilter
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """The requested rows and columns of a table. The readers extend it, and find the rows.
+    """The requested rows and columns of a table. The readers extend this class.
 
     Attributes:
-        columns: names in the order of the result, and functions of columns such as
-            ``array_contains(tags, 'x')``; None for all columns.
-        row_filter: keeps rows; may use columns that are not among `columns`.
-        row_kind: put the column ``rowkind`` in front.
+        columns: names and functions of columns, such as ``array_contains(tags, 'x')``, in the order
+            of the result; None: all columns.
+        row_filter: the condition on rows, which may use other columns than `columns`.
+        row_kind: whether to prepend the column ``rowkind``.
         calls: the functions among `columns`, by their text.
 
     Raises:
-        UsageError: the table lacks a column, naming the nearest; a name occurs twice; or a function
-            does not fit its column.
+        UsageError: the table lacks a column, a name occurs twice, or a function does not fit its
+            column.
     """
 
     table: FileStoreTable
@@ -71,7 +71,7 @@ class RowChoice:
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the result."""
+        """The Arrow schema of the result."""
         fields = self.table.schema.fields
         wanted = fields.names if self.columns is None else self.columns
         schema = arrow_schema(
@@ -81,7 +81,7 @@ class RowChoice:
 
     @property
     def needed_columns(self) -> frozenset[str]:
-        """The columns of the table that the result and the condition are made of."""
+        """The table's columns that the result and the condition need."""
         wanted = self.table.schema.fields.names if self.columns is None else self.columns
         of_result = (
             self.calls[name].column.name if name in self.calls else name for name in wanted
@@ -89,7 +89,7 @@ class RowChoice:
         return frozenset((*of_result, *(self.row_filter.columns if self.row_filter else ())))
 
     def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The requested part of a batch that has all needed columns."""
+        """Return the requested rows and columns of a batch with all needed columns."""
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)
         names = self.table.schema.fields.names if self.columns is None else self.columns
@@ -106,10 +106,10 @@ class RowChoice:
 
 
 def whole_column_call(text: str, fields: RowType) -> Call:
-    """A function of a column in the place of a column's name.
+    """Parse a function of a whole column, which replaces a column's name.
 
     Raises:
-        UsageError: the text is another one, or the function looks inside of a column.
+        UsageError: the text is no such function, or the function reads a nested field.
     """
     call = parse_call(text, fields, FUNCTIONS)
     if not isinstance(call, Call) or isinstance(call.column, InnerField):
@@ -128,14 +128,14 @@ _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
 def kind_texts(batch: pa.RecordBatch) -> pa.Array:
-    """The kind of each row, (rows,) string; rows without `_VALUE_KIND` are all ``+I``."""
+    """Return the kind of each row: string [n]. Without `_VALUE_KIND` all rows are ``+I``."""
     if VALUE_KIND in batch.schema.names:
         return _TEXTS.take(batch.column(VALUE_KIND))
     return insert_kinds(batch.num_rows)
 
 
 def insert_kinds(count: int) -> pa.Array:
-    """A column of ``+I``: (count,) string."""
+    """Return a column of ``+I``: string [count]."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)
 
 
@@ -144,9 +144,11 @@ class RowTable:
     """The form in which a system table shows rows.
 
     Attributes:
-        row_kind: add the column ``rowkind`` in front, and show deletes that are not compacted away.
-        in_lists: each value is a list of one; an update in Paimon's streams has two.
-        top_level: only rows that a full compaction has merged; such a read merges nothing.
+        row_kind: whether to prepend the column ``rowkind``, and to show deletes that no compaction
+            has removed.
+        in_lists: whether each value is a list of one; an update in Paimon's streams has two.
+        top_level: whether to show only rows that a full compaction has merged, which a read does
+            not merge.
     """
 
     row_kind: bool = False
@@ -154,17 +156,17 @@ class RowTable:
     top_level: bool = False
 
     def least_level(self, table: FileStoreTable) -> int | None:
-        """The lowest level to read; None: the default."""
+        """Return the lowest level to read; None: the default."""
         if not self.top_level or not table.kind.merges_by_key:
             return None
         return table.options.num_levels - 1
 
     def schema(self, rows: pa.Schema) -> pa.Schema:
-        """The columns of the system table, given those of the rows."""
+        """Return the system table's Arrow schema, given that of the rows."""
         return pa.schema([self._shown(field) for field in rows])
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in the system table's form."""
+        """Return the rows in the system table's form."""
         if not self.in_lists:
             return rows
         offsets = pa.array(range(rows.num_rows + 1), pa.int32())

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
+from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.row_group_reader import RowGroupReader
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.merged_section import (
@@ -24,6 +26,7 @@ from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
+from stream_app.model.files.row_group import row_groups
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.read.split_generator import (
@@ -40,11 +43,12 @@ from stream_app.table.versions.read_refusals import check_readable
 
 @dataclass(frozen=True, slots=True)
 class SplitRead(RowChoice):
-    """Reads columns of a table; a condition sees only the newest row of each key.
+    """Reads columns of a table. The condition tests only the newest row of each key.
 
     Attributes:
-        row_kind: also shows deletes that are not compacted away, as Paimon's audit log does.
-        watch: gets each batch before the condition; what it raises ends the read.
+        row_kind: whether to show row kinds, and deletes that no compaction has removed, as Paimon's
+            audit log does.
+        watch: receives each batch before the condition; its error ends the read.
     """
 
     watch: Callable[[pa.RecordBatch], None] | None = None
@@ -57,7 +61,7 @@ class SplitRead(RowChoice):
         RowChoice.__post_init__(self)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of a split; skips empty batches.
+        """Yield the rows of a split, without empty batches.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -73,6 +77,11 @@ class SplitRead(RowChoice):
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
+        if self.table.schema.joins_files:
+            for group in row_groups(split.files):
+                if len(group.files) > 1 or [*self._worth_reading(split, group.files)]:
+                    yield from RowGroupReader(rows).read(group)
+            return
         for file in self._worth_reading(split, split.files):
             yield from rows.read(file)
 
@@ -98,7 +107,7 @@ class SplitRead(RowChoice):
     def _worth_reading(
         self, split: DataSplit, files: Iterable[DataFileMeta]
     ) -> Iterator[DataFileMeta]:
-        """Leave out the files in which no row matches, by the index beside each."""
+        """Yield the files in which a row may match, according to the index files beside them."""
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         for file in files:
             if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):
@@ -110,7 +119,7 @@ class SplitRead(RowChoice):
         vectors: BucketVectors,
         parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
-    ) -> KeyValueFileReader:
+    ) -> BucketFiles:
         files = self.table.bucket_files(
             split.partition,
             split.bucket,
@@ -121,9 +130,7 @@ class SplitRead(RowChoice):
         return replace(files, vectors=vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
-        """The system columns that the merge needs; narrow reads omit the others, which would cost
-        most.
-        """
+        """Return the system columns that the merge needs; others would dominate narrow reads."""
         system = set()
         if self.table.schema.sequence_fields or not lies_by_age(section):
             system.add(SEQUENCE_NUMBER)
@@ -132,7 +139,7 @@ class SplitRead(RowChoice):
         return system
 
     def _of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
-        """The rows to merge, without those of keys that the condition leaves out anyway."""
+        """Return a reader without the rows of keys that a condition on the key excludes."""
         if self.row_filter is None or self.watch is not None:
             return files
         if not set(self.row_filter.columns) <= set(self.table.schema.primary_keys):
@@ -165,7 +172,7 @@ class SplitRead(RowChoice):
         return vectors
 
     def _read_columns(self) -> RowType:
-        """The columns to read, in the table's order: the requested ones, and those of the merge."""
+        """Return the requested columns and those that the merge needs, in the table's order."""
         schema = self.table.schema
         if self.columns is None:
             return schema.fields

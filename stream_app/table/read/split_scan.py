@@ -1,13 +1,13 @@
-"""Plans the read of a snapshot: the splits in which its rows are read.
+"""Plans the read of a snapshot as splits.
 
 1. Skip manifests, partitions and buckets without a matching row (`scan_pruning`).
-2. Skip files without a matching key: they have no version of a matching row.
-3. Skip sections in which no file has a matching row, unless the merge engine makes rows that no
-   file has. Values alone never exclude one file of a section, because an older version would
+2. Skip files without a matching key, because they have no version of a matching row.
+3. Skip sections in which no file has a matching row, unless the merge engine computes rows that no
+   file has. Values never exclude a single file of a section, because an older version would
    reappear.
 4. Pack the rest into splits (`planning.read.split_generator`).
 
-No data file is opened.
+Planning opens no data file.
 
 Source: Paimon `table/source/snapshot/SnapshotReaderImpl.java`,
 `operation/KeyValueFileStoreScan.java`, `operation/AppendOnlyFileStoreScan.java`.
@@ -27,6 +27,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import RowGroup, row_groups
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
@@ -37,6 +38,7 @@ from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,
     merge_tree_groups,
+    row_group_splits,
     section_files,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -52,9 +54,9 @@ class SplitScan:
     """Plans reads of one table.
 
     Attributes:
-        row_filter: rows to find; None: all.
-        least_level: the scan ignores files of lower levels. None: the default of a batch read,
-            which ignores level 0 when the levels above it need no merge.
+        row_filter: the condition that a row must fulfil; None: all rows.
+        least_level: the lowest level to read. None: the default of a batch read, which ignores
+            level 0 if readers need no merge above it.
     """
 
     table: FileStoreTable
@@ -65,7 +67,7 @@ class SplitScan:
     )
 
     def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
-        """The splits of a snapshot, bucket by bucket; none without a snapshot.
+        """Return the splits of a snapshot, bucket by bucket; empty without a snapshot.
 
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
@@ -92,12 +94,14 @@ class SplitScan:
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
-        """Groups a bucket's files that are read together; steps 2 to 4."""
+        """Group a bucket's files that are read together, by steps 2 to 4."""
         options, file_stats = self.table.options, self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
+        if self.table.schema.joins_files:
+            return row_group_splits(self._with_a_joined_row(row_groups(files), file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._with_a_row(files, file_stats), rules)
         with_key = self._passing(files, file_stats.keys)
@@ -144,10 +148,20 @@ class SplitScan:
     def _with_a_row(
         self, files: Sequence[DataFileMeta], file_stats: FileStats
     ) -> list[DataFileMeta]:
-        """The files in which a row may match, by statistics and indexes."""
+        """Return the files in which a row may match, by statistics and indexes."""
         passing = self._passing(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
+
+    def _with_a_joined_row(
+        self, groups: Sequence[RowGroup], file_stats: FileStats
+    ) -> list[RowGroup]:
+        """The groups in which a row may match; only a file that stands alone says so."""
+        alone = [group.files[0] for group in groups if len(group.files) == 1]
+        passing = {file.file_name for file in self._with_a_row(alone, file_stats)}
+        return [
+            group for group in groups if len(group.files) > 1 or group.files[0].file_name in passing
+        ]
 
     def _worth_reading(
         self, sections: Sequence[Section], file_stats: FileStats
@@ -174,7 +188,7 @@ class SplitScan:
 
 
 def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
-    """The files of each bucket; buckets in their order of appearance."""
+    """Return the files of each bucket, in the order in which buckets appear."""
     buckets: dict[BucketId, list[DataFileMeta]] = {}
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)

@@ -1,4 +1,4 @@
-"""Reads a version of a table whole, as readers see it, and computes the checksum of its rows."""
+"""Computes the checksum of the rows that readers see in a version of a table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from stream_app.table.read.split_scan import SplitScan
 
 
 def summed_rows(table: FileStoreTable, snapshot: Snapshot | None, *, threads: int) -> SumRecord:
-    """The checksum of all rows of a version.
+    """Read a version and return the checksum of its rows.
 
     Raises:
-        UnsupportedTableError: the table uses what we do not read rightly.
+        UnsupportedTableError: the table uses a feature that stream_app cannot read.
         CorruptFileError: a file is missing or damaged.
     """
     columns = tuple(enumerate(table.schema.fields))

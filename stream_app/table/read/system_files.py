@@ -1,9 +1,8 @@
-"""Lists a snapshot's files as system tables: files, key ranges, manifests, partitions, buckets,
-indexes.
+"""Shows a snapshot's files, manifests, partitions, buckets and indexes as system tables.
 
-Texts are Java's: a partition is ``{a, 2024-01-01}``, a key ``[7]``, statistics ``{k=7, v=null}`` by
-name. In keys and statistics a DATE is its day number; bytes are hexadecimal digits, where Java
-prints an address.
+Texts have Java's form: a partition is ``{a, 2024-01-01}``, a key ``[7]``, statistics by name
+``{k=7, v=null}``. In keys and statistics a DATE is its day number. Bytes are hexadecimal digits,
+for which Java prints an address.
 
 Source: Paimon `table/system/FilesTable.java`, `FileKeyRangesTable.java`, `ManifestsTable.java`,
 `PartitionsTable.java`, `BucketsTable.java`, `TableIndexesTable.java`.
@@ -50,11 +49,12 @@ class FilesSummary:
     """The live files of one bucket, or of all buckets of a partition.
 
     Attributes:
-        partition: serialized.
-        bucket: its number; -1 for a whole partition.
-        buckets: how many have files.
-        rows: physical rows of all files; deletes and older versions count.
-        updated_ms: creation time of the newest file on its writer's wall clock; None: unknown.
+        partition: the serialized partition.
+        bucket: the bucket's number; -1 for a whole partition.
+        buckets: the number of buckets with files.
+        rows: the physical rows of all files, including deletes and older versions.
+        updated_ms: the creation time of the newest file by its writer's wall clock; None if
+            unknown.
     """
 
     partition: bytes
@@ -67,7 +67,7 @@ class FilesSummary:
 
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
-    """Summaries by partition and bucket; partitions in the order of their folders' names."""
+    """Return summaries by partition and bucket, in the order of the partitions' folder names."""
     by_bucket: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(snapshot):
         by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
@@ -87,7 +87,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
 
 
 def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
-    """Summaries by partition, in the order of their folders' names."""
+    """Return summaries by partition, in the order of their folder names."""
     summaries = bucket_summaries(table, snapshot)
     return [_sum(list(members)) for _, members in groupby(summaries, key=attrgetter("partition"))]
 
@@ -114,7 +114,7 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     shown = _Shown(table)
-    # Three columns show the statistics of one file, which are decoded once.
+    # Three columns show a file's statistics, which are decoded only once.
     stats = lru_cache(maxsize=1)(lambda entry: shown.stats(entry.file))
     return {
         **_place_facts(table),
@@ -151,7 +151,7 @@ FILE_KEY_RANGES = SystemTable(
 
 @dataclass(frozen=True, slots=True)
 class ListedManifest:
-    """A manifest, and the snapshot's list that names it: base, delta or changelog."""
+    """A manifest and the list that names it: base, delta or changelog."""
 
     part: str
     meta: ManifestFileMeta
@@ -191,7 +191,7 @@ MANIFESTS = SystemTable(
 
 
 def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """The facts about an object's partition: its text in Java's form, and its folder."""
+    """Return the facts about a row's partition: its text in Java's form, and its folder."""
     shown = _Shown(table)
     return {
         "partition": lambda row: shown.partition(row.partition),
@@ -205,7 +205,7 @@ _SUMS: dict[str, Fact] = {
     "file_count": "files",
     "last_update_time": "updated_ms",
 }
-# Only catalogs know the rest of a partition.
+# Only catalogs know a partition's other facts.
 _OF_CATALOGS = dict.fromkeys(("created_at", "created_by", "updated_by", "options"), lambda _: None)
 PARTITIONS = SystemTable(
     schema=columns(
@@ -283,11 +283,11 @@ class _Shown:
         self._columns = sorted(table.schema.fields, key=lambda one: one.name)
 
     def partition(self, partition: bytes) -> str:
-        """A partition as Paimon shows it: ``{a, 2024-01-01}``."""
+        """Return a partition as Paimon shows it: ``{a, 2024-01-01}``."""
         return "{" + ", ".join(self._partition_texts(partition, "null")) + "}"
 
     def spec(self, partition: bytes) -> str:
-        """``dt=2024-01-01/hour=3``: the partition as its folder's name, but without escapes."""
+        """Return the partition's folder name without escapes: ``dt=2024-01-01/hour=3``."""
         default = self.table.options[PARTITION_DEFAULT_NAME]
         names = self.table.schema.partition_keys
         texts = self._partition_texts(partition, default)
@@ -302,13 +302,13 @@ class _Shown:
         ]
 
     def path(self, entry: ManifestEntry) -> str:
-        """The path of a data file."""
+        """Return the path of a data file."""
         if entry.file.external_path is not None:
             return entry.file.external_path
         return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
 
     def key(self, file: DataFileMeta, key: bytes) -> str | None:
-        """A key as Paimon shows it: ``[7]``; None without a primary key."""
+        """Return a key as Paimon shows it: ``[7]``; None without a primary key."""
         types = self._schema_of(file.schema_id).key_type.types
         if not types:
             return None
@@ -316,7 +316,7 @@ class _Shown:
         return f"[{', '.join(_object_text(value, kind) for value, kind in values)}]"
 
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
-        """Null counts, least and greatest values of the columns in the table's current schema."""
+        """Return null counts, minima and maxima of the current schema's columns, as texts."""
         schema = self._schema_of(file.schema_id)
         by_name = value_stats(file, schema)
         then = {column.field_id: column for column in schema.fields}

@@ -1,7 +1,7 @@
 """Makes rows that show a table's metadata, for stream_app's listings and Paimon's system tables.
 
-A row is a value of the metadata, such as a `Snapshot`. A fact is a function of a row, and only the
-facts that a view names are evaluated. `inspect` and Paimon's system tables are two such views.
+A row is an object of the metadata, such as a `Snapshot`. A fact is a function of a row. `inspect`
+and Paimon's system tables are views, and only the facts that a view names are evaluated.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def _no_facts(_: FileStoreTable) -> Mapping[str, Fact]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemTable:
-    """One kind of rows; called with a table and a snapshot, it gives Paimon's system table.
+    """A system table, which is called with a table and a snapshot.
 
     Attributes:
-        schema: Paimon's columns, named like facts. A time is milliseconds of the local wall clock.
-        rows: the rows of a table, in order.
-        facts: by name. A fact that is not declared is the row's attribute of that name.
+        schema: Paimon's columns, which have the names of facts. Times are milliseconds of the local
+            wall clock.
+        rows: returns the rows of a table, in order.
+        facts: returns the declared facts by name. Another name means the row's attribute.
     """
 
     schema: pa.Schema
@@ -48,7 +49,7 @@ class SystemTable:
     facts: Callable[[FileStoreTable], Mapping[str, Fact]] = _no_facts
 
     def __call__(self, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-        """The rows in Paimon's columns."""
+        """Return the rows in Paimon's columns."""
         values = self.values(table, self.rows(table, snapshot), self.schema.names)
         value_columns = list(zip(*values, strict=True)) or [()] * len(self.schema)
         arrays = [
@@ -60,7 +61,7 @@ class SystemTable:
     def values(
         self, table: FileStoreTable, rows: Iterable[Any], facts: Sequence[Fact]
     ) -> Iterator[tuple[object, ...]]:
-        """The values of these facts for each row."""
+        """Yield the values of `facts` for each row."""
         declared = self.facts(table)
         getters = []
         for fact in facts:

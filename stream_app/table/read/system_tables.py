@@ -1,7 +1,7 @@
 """Makes Paimon's system tables as Arrow tables, with its names, columns, types and order.
 
-This module has the tables of versions and options, `system_files` those of files, and `projection`
-those that show the table's own rows. Times are those of the local wall clock, as Java shows them.
+This module has the tables about versions and options, `system_files` those about files, and
+`projection` those that show the table's own rows. Times are local wall-clock times, as in Java.
 
 Source: Paimon `table/system/*.java`.
 """
@@ -45,7 +45,7 @@ _SNAPSHOTS = SystemTable(
 
 
 def _manifest_counts(table: FileStoreTable) -> dict[str, Fact]:
-    """Facts of a snapshot: the files that it adds and deletes, by its manifest lists."""
+    """Return facts about a snapshot: how many files its manifest lists add and delete."""
     read_list = lru_cache(maxsize=1)(table.manifests.read_list)
 
     def total(manifest_list: str, count: str) -> Fact:
@@ -118,7 +118,7 @@ _BRANCHES = SystemTable(
 
 
 def _progress(table: FileStoreTable) -> dict[str, Fact]:
-    """Facts of a consumer: its distance to the snapshots of the table."""
+    """Return facts about a consumer: its position relative to the table's snapshots."""
     earliest = cache(lambda: table.snapshots.earliest_id() or 1)
     latest = cache(lambda: table.snapshots.latest_id() or 0)
     return {
@@ -136,7 +136,7 @@ _CONSUMERS = SystemTable(
 
 
 def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Facts of a column: its options ``fields.NAME.…``, and their values."""
+    """Return facts about a column: its options ``fields.NAME.…`` and their values."""
     split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
     of_fields = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
 
@@ -185,7 +185,7 @@ _STATISTICS = SystemTable(
 
 
 def _wall_clock(path: str) -> Fact:
-    """A time of the metadata on the local wall clock."""
+    """Return the fact that shows a time of the metadata on the local wall clock."""
     time_ms = attrgetter(path)
     return lambda row: wall_clock_ms(time_ms(row))
 
@@ -195,7 +195,7 @@ def _json(value: object) -> str:
 
 
 def duration_text(millis: int | None) -> str | None:
-    """A duration as Java's Duration prints it: ``PT24H0.5S``; None stays None."""
+    """Format a duration as Java's Duration does: ``PT24H0.5S``; None stays None."""
     if millis is None:
         return None
     seconds, fraction = divmod(millis, 1000)
@@ -228,10 +228,10 @@ SYSTEM_TABLES: dict[str, SystemTable] = {
 
 
 def check_system_table(name: str) -> None:
-    """Check that there is a system table of this name.
+    """Check that stream_app has a system table of this name.
 
     Raises:
-        UsageError: there is none, or stream_app does not read it.
+        UsageError: the name is unknown, or stream_app does not read this table.
     """
     known = (*SYSTEM_TABLES, *ROW_TABLES)
     if name == "row_tracking":

@@ -1,1 +1,1 @@
-"""Gives partitions another number of buckets. Start with `rescale`."""
+"""Changes the number of buckets of partitions. Start with `rescale`."""

@@ -1,8 +1,8 @@
-"""Writes rows of a partition's files to the files of other buckets.
+"""Splits the rows of a partition's files into files of a new number of buckets.
 
-Nothing is merged. A row with a key keeps its sequence number, its kind and its level. So the new
-buckets are LSM trees that mean what the old ones meant. Rows that wait for a compaction go on
-waiting, and their changelog is still to be written. Rows without a key keep their order.
+The split merges nothing. A row with a key keeps its sequence number, kind and level. So the new LSM
+trees have the same content. Rows that wait for a compaction still wait, and their changelog is
+still to be written. Rows without a key keep their order.
 
 Source: Paimon `flink/action/RescaleAction.java` writes merged rows to level 0 instead.
 """
@@ -32,9 +32,9 @@ class BucketSplit:
     """Splits files of one partition.
 
     Attributes:
-        partition: serialized.
-        buckets: the new number.
-        vectors: the deletion vectors of the old buckets; the rows that they mark are left out.
+        partition: the serialized partition.
+        buckets: the new number of buckets.
+        vectors: the deletion vectors of the old buckets, whose rows are omitted.
     """
 
     table: FileStoreTable
@@ -43,7 +43,7 @@ class BucketSplit:
     vectors: Mapping[BucketId, BucketVectors]
 
     def split(self, group: Sequence[ManifestEntry]) -> list[BucketChange]:
-        """Write the rows of one of the groups of `split_groups`; on failure its files are deleted.
+        """Write the rows of a group of `split_groups`; a failure deletes the new files.
 
         Args:
             group: files of one level.
@@ -74,13 +74,13 @@ class BucketSplit:
 
     def _writer(self, bucket: int, old: DataFileMeta) -> RollingFileWriter:
         files = self.table.bucket_files(self.partition, bucket)
-        if not self.table.kind.merges_by_key:  # no rows are new, so no checksum counts them
+        if not self.table.kind.merges_by_key:  # no row is new, so no checksum counts it
             return files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
         source = FileSource.COMPACT if old.level else old.file_source or FileSource.APPEND
         return files.data_writer(level=old.level, source=source)
 
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows by their new bucket: in key order, or without a key in that of the group."""
+        """Yield rows by new bucket, in key order, or without a key in the group's order."""
         schema = self.table.schema
         in_order = self._merged if self.table.kind.merges_by_key else self._run
         for rows in in_order(group):

@@ -1,8 +1,9 @@
-"""Gives postponed rows their buckets, in one COMPACT snapshot.
+"""Moves postponed rows to their buckets, in one COMPACT snapshot.
 
-The rows of ``bucket-postpone`` are replayed in their order into the writers of the real buckets, as
-new rows of level 0. With them come the changelog of ``changelog-producer = input``, and the table's
-usual compactions. A partition keeps its number of buckets, and gets one when it has none.
+The move replays the rows of ``bucket-postpone`` in order, through the writers of the real buckets,
+as new rows of level 0. So it writes the changelog of ``changelog-producer = input``, and the
+table's usual compactions follow. A partition keeps its number of buckets, or gets one if it has
+none.
 
 Called by the job of `stream-app compact`, before its compactions.
 
@@ -44,8 +45,8 @@ class PostponedMove:
     """The outcome of a move.
 
     Attributes:
-        rows, files: that were in ``bucket-postpone``.
-        outcome: of the commit; a conflict says why nothing has moved.
+        rows, files: the numbers of rows and files that were in ``bucket-postpone``.
+        outcome: the commit's outcome; a conflict says why nothing has moved.
     """
 
     rows: int
@@ -56,10 +57,10 @@ class PostponedMove:
 def move_postponed(
     table: FileStoreTable, partitions: Collection[bytes] | None = None
 ) -> PostponedMove | None:
-    """Move the postponed rows of the newest snapshot; None: there are none.
+    """Move the postponed rows of the newest snapshot; None if there are none.
 
     Args:
-        partitions: serialized; None: all.
+        partitions: the serialized partitions; None: all.
 
     Raises:
         CorruptFileError: a file cannot be read; nothing has moved.
@@ -107,11 +108,11 @@ def _moved(
     count: int,
     first: int,
 ) -> list[BucketChange]:
-    """The changes of one partition; on failure its files are deleted.
+    """Write one partition's rows and return the changes; a failure deletes the new files.
 
     Args:
-        count: buckets of the partition.
-        first: sequence number that exceeds all others.
+        count: the partition's number of buckets.
+        first: a sequence number above all others.
     """
     buffer = max(table.options[WRITE_BUFFER_SIZE] // count, _LEAST_BUFFER)
     options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer} b"}

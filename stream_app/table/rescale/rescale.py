@@ -1,14 +1,14 @@
-"""Gives a partition another number of buckets, in one OVERWRITE snapshot that changes no row.
+"""Changes a partition's number of buckets, in one OVERWRITE snapshot that changes no row.
 
 It may run beside the table's jobs:
 
-1. The files of the newest snapshot are split into files of the new buckets.
-2. When other writers have changed the partition meanwhile, the files that came are split too, and
-   what was split of files that went is deleted. That repeats until nothing has changed.
-3. The commit replaces exactly the files that were split, or begins again with step 2.
+1. Split the files of the newest snapshot into files of the new buckets.
+2. If other writers have changed the partition, split the added files too, and delete what was split
+   from removed files. Repeat until nothing has changed.
+3. Commit: replace exactly the files that were split, or begin again with step 2.
 
-Rows that wait in ``bucket-postpone`` go on waiting. A job that has routed rows by the old number
-routes them again (`table.job.bucket_state`).
+Rows in ``bucket-postpone`` still wait. A job that has routed rows by the old number routes them
+again (`table.job.bucket_state`).
 
 Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
 """
@@ -37,7 +37,7 @@ _GroupKey = frozenset[tuple[FileIdentity, int]]
 
 
 def check_rescalable(table: FileStoreTable) -> None:
-    """Check that partitions of the table may have numbers of buckets of their own.
+    """Check that partitions of the table may have different numbers of buckets.
 
     Raises:
         UnsupportedTableError: they may not.
@@ -55,20 +55,21 @@ def check_rescalable(table: FileStoreTable) -> None:
 
 
 def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot | None:
-    """Rescale one partition; returns the snapshot, or None when the partition has been dropped.
+    """Rescale one partition and return the snapshot; None if the partition was dropped.
+
+    Each error leaves the table unchanged.
 
     Raises:
-        CommitConflictError: other writers change its files faster than they are split.
-        CommitError: they won every race.
+        CommitConflictError: other writers change the files faster than they are split.
+        CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
-        In each case nothing has changed.
     """
     return _PartitionRescale(table, planned.partition, planned.after).run()
 
 
 @dataclass(slots=True)
 class _PartitionRescale:
-    """One partition, and what was split of it so far."""
+    """The rescale of one partition, with the files that were split so far."""
 
     table: FileStoreTable
     partition: bytes
@@ -93,7 +94,7 @@ class _PartitionRescale:
         )
 
     def _attempt(self) -> Snapshot | None:
-        """Steps 2 and 3; None: other writers have changed the partition again, or dropped it."""
+        """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
         commit = batch_committer(self.table)
         latest = commit.history.newest
         try:
@@ -101,7 +102,7 @@ class _PartitionRescale:
         except CorruptFileError:
             if self.table.snapshots.latest() == latest:
                 raise
-            return None  # a file has expired during the read
+            return None  # a file expired during the read
         if not self._live:
             return None
         changes = tuple(change for group in self._split.values() for change in group)

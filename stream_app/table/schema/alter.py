@@ -1,12 +1,11 @@
 """Commits a new version of a table's schema; files of older versions stay as they are.
 
-1. The next schema is made from the newest one (`planning.schema.alteration`), for changes that
-   an operator asks for, or that messages describe (`planning.schema.evolution`).
-2. It is created under the next number. The loser of a race for it begins again with the winner's
-   schema.
+1. Compute the next schema from the newest one (`planning.schema.alteration`), for changes that an
+   operator requests or messages describe (`planning.schema.evolution`).
+2. Create its file under the next number. The loser of a race begins again with the winner's schema.
 
-Readers cast and fill what an older version lacks (`filestore.data.data_file_reader`), and so do
-compactions.
+Readers and compactions cast values of older versions and fill missing columns
+(`filestore.data.data_file_reader`).
 
 Source: Paimon `schema/SchemaManager.java#commitChanges`.
 """
@@ -43,7 +42,7 @@ _CASTING = Casting(can_cast=can_become, default_problem=_default_problem)
 
 
 def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
-    """The schema that `alter_table` would commit; the newest one if nothing changes.
+    """Return the schema that `alter_table` would commit; the newest one if nothing changes.
 
     Raises:
         UsageError: a change is not possible.
@@ -53,7 +52,7 @@ def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
 
 
 def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Change the table's schema; returns the newest one.
+    """Change the table's schema, and return the newest schema.
 
     Raises:
         UsageError: a change is not possible; nothing was changed.
@@ -72,7 +71,7 @@ def alter_by(
         schema = _next(table, newest, changes)
         if schema is newest:
             return schema
-        # A catalog knows the schema of the main branch alone.
+        # A catalog knows only the main branch's schema.
         environment = NO_CATALOG if table.branch else table.environment
         published = environment.publish_schema(table.schemas, schema, changes)
         if published is not None:
@@ -107,7 +106,7 @@ class EvolutionRules:
     Attributes:
         options: the options of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
-        quarantines: whether records with such a type are bad (`narrowed_columns`).
+        quarantines: whether records with such a type are quarantined (`narrowed_columns`).
         warns: whether the log reports such a type.
         made: as in `evolution`.
     """
@@ -124,7 +123,7 @@ class EvolutionOutcome:
     """The outcome of an evolution.
 
     Attributes:
-        changes: texts about the differences from the caller's schema; empty if there are none.
+        changes: texts about the differences from the caller's schema; empty if it is the newest.
         kept: texts about columns that do not follow their source.
         remarks: texts about columns that the caller's schema lacks.
     """

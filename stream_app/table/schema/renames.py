@@ -1,6 +1,6 @@
-"""Renames a table's columns as its source has, in one new version of its schema.
+"""Renames a table's columns after its source, in one new schema version.
 
-`planning.schema.column_renames` decides; readers find older files by the columns' ids.
+`planning.schema.column_renames` decides. Readers map columns of older files by their ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream_app.table.schema.alter import alter_by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRenaming:
-    """The renames of one table, by the names in some messages.
+    """The renames of one table, according to the names in messages.
 
     Attributes:
         seen, known, reaction, can_alias: as in `column_renames`.
@@ -31,10 +31,10 @@ class TableRenaming:
     can_alias: bool
 
     def decision(self) -> RenameDecision:
-        """The table's reaction to the renames of its source.
+        """Return the table's reaction to the renames of its source.
 
         Raises:
-            WrongSourceError: names do not determine the column, or an operator shall rename it.
+            WrongSourceError: names do not determine the column, or an operator must rename it.
         """
         decision = self._of(self.table.schema)
         if decision.problem:
@@ -44,7 +44,7 @@ class TableRenaming:
         return decision
 
     def apply(self) -> bool:
-        """Rename the columns of the newest schema; returns whether it is another one."""
+        """Rename the columns of the newest schema, and return whether the schema has changed."""
         schema = alter_by(self.table, lambda newest: self._of(newest).changes(newest))
         return schema.schema_id != self.table.schema.schema_id
 

@@ -1,7 +1,7 @@
 """Inserts a column's DEFAULT where a change has null or no value.
 
-Paimon's writer treats a missing value like null, and all
-kinds of changes alike. Readers fill nothing in.
+Paimon's writer treats missing values and nulls alike, in all kinds of changes. Readers do not fill
+in defaults.
 
 Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`.
 """
@@ -46,7 +46,7 @@ class DefaultedColumns:
 
 
 def default_values(columns: RowType) -> DefaultedColumns | None:
-    """The step of a table; None: no column has a DEFAULT.
+    """Return the step of a table; None if no column has a DEFAULT.
 
     Raises:
         UnsupportedTableError: a DEFAULT is not a value of its column's type.

@@ -1,7 +1,7 @@
-"""Judges records by whether a change must name its row's partition.
+"""Checks that a change names its row's partition, if the table requires that.
 
-`NamedPartitions` is for tables whose changes find their rows by an index of keys. `LookupHints` is
-for those that could have one: it adds that hint to the reason of a record that lacks its partition.
+`NamedPartitions` is for tables whose changes find their rows by a key index. `LookupHints` is for
+tables that could have one: it adds that hint to the reason of a record without partition.
 
 Paimon's Flink jobs expect whole before-images instead.
 """
@@ -31,7 +31,7 @@ class NamedPartitions:
     """Implements `pipeline.Step`: a row that is not deleted must name its whole partition.
 
     Attributes:
-        required: partition columns that are NOT NULL in the table.
+        required: the partition columns that are NOT NULL in the table.
     """
 
     required: tuple[str, ...]
@@ -50,10 +50,10 @@ class NamedPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHints:
-    """Implements `pipeline.Step`: reasons name the option that would help.
+    """Implements `pipeline.Step`: adds to reasons the option that would help.
 
     Attributes:
-        partition_keys: columns of the partition, all of them in the primary key.
+        partition_keys: the partition columns, all of which are in the primary key.
     """
 
     partition_keys: frozenset[str]
@@ -73,13 +73,13 @@ class LookupHints:
 
 
 def finds_rows(schema: TableSchema) -> bool:
-    """Whether a change finds its older row without the partition that it names."""
+    """Whether a change finds its older row in any partition."""
     rule = index_rule(schema)
     return rule is not None and rule.existing is OlderRowRule.MOVES
 
 
 def named_partitions(schema: TableSchema) -> NamedPartitions | None:
-    """The step of a table; None if messages always name the partition."""
+    """Return the step of a table; None if messages always name the partition."""
     if not finds_rows(schema):
         return None
     fields = schema.partition_type
@@ -89,7 +89,7 @@ def named_partitions(schema: TableSchema) -> NamedPartitions | None:
 
 
 def lookup_hints(schema: TableSchema) -> LookupHints | None:
-    """The step of a table; None: it has the option that would help, or cannot have it."""
+    """Return the step of a table; None if the table has the helpful option, or cannot have it."""
     options = {**schema.options, PARTITION_LOOKUP.key: "true"}
     problems = index_problems(schema.primary_keys, schema.partition_keys, options)
     if finds_rows(schema) or [*problems]:

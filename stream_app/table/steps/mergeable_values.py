@@ -1,7 +1,7 @@
 """Quarantines records with a value that no merge accepts.
 
-A bitmap or sketch that cannot be read can be stored while its key has one row. So can a zero by
-which ``product`` would divide. After the key's next row every read and every compaction would fail.
+An unreadable bitmap or sketch can be stored while its key has one row. So can a zero by which
+``product`` would divide. After the key's next row, every read and every compaction would fail.
 
 Source: Paimon `mergetree/compact/aggregate/Field{RoaringBitmap32,RoaringBitmap64,HllSketch,
 ThetaSketch,Product}Agg.java`, which fail there.
@@ -33,8 +33,8 @@ class MergeableValues:
     """Implements `pipeline.Step`.
 
     Attributes:
-        sets: columns of bitmaps and sketches.
-        divided: columns of products, which a -U or -D row divides.
+        sets: the columns of bitmaps and sketches.
+        divided: the columns of products, which -U and -D rows divide.
     """
 
     sets: tuple[ColumnAggregate, ...]
@@ -51,7 +51,7 @@ class MergeableValues:
 
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:
-    """The step of a table; None: its columns' functions accept every value."""
+    """Return the step of a table; None if its columns' functions accept every value."""
     aggregates = [how for how in schema.merge_rules.aggregates.values() if how.column]
     sets = tuple(how for how in aggregates if how.function in UNIONS)
     divided = tuple(how for how in aggregates if _divides(how, schema))
@@ -61,7 +61,7 @@ def mergeable_values(schema: TableSchema) -> MergeableValues | None:
 
 
 def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
-    """Whether deletes divide the column; zero is an error then, except for floats."""
+    """Whether deletes divide the column, so that zero is an error; floats have no such error."""
     is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
     is_divided = AGGREGATE_FUNCTIONS[how.function].divides and not how.ignores_retract
@@ -69,7 +69,7 @@ def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
 
 
 def _unreadable(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
-    """The rows whose value cannot be read; loops over values, as each merge of them does."""
+    """Return the unreadable values by message, in a loop over values as in each merge."""
     values = changes.rows.column(how.column).to_pylist()
     return {
         int(index): f"column {how.column!r}: {how.function} cannot read the value: {wrong}"
@@ -80,7 +80,7 @@ def _unreadable(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
 
 def _divided_by_zero(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
     column = changes.rows.column(how.column)
-    # Of a whole or decimal number, only zero has the sign 0.
+    # Among integers and decimals, only zero has the sign 0.
     is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
     undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
     rows = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))

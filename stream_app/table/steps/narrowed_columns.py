@@ -1,11 +1,11 @@
 """Quarantines records whose source has a type that the table's column cannot follow.
 
-It runs where ``narrowed-columns`` is ``quarantine``. A narrower type alone is ambiguous: the source
-has narrowed the column, or the record predates the column's widening. The time decides: a record
-counts from the moment at which the table's schema gave the column its type. Every table has these
-moments, so a repeated epoch quarantines the same records.
+It runs if ``narrowed-columns`` is ``quarantine``. A narrower type alone is ambiguous: either the
+source has narrowed the column, or the record predates the column's widening. The record's time
+decides: only records after the table's schema gave the column its type are quarantined. Schemas
+record these times, so a repeated epoch quarantines the same records.
 
-A record has the source's time of its change, or Kafka's time without one. So a record that a
+The time of a record is the source's change time, or else Kafka's timestamp. So a record that a
 connector sends again keeps its time.
 """
 
@@ -36,10 +36,10 @@ class NarrowedColumns:
     """Implements `pipeline.Step`.
 
     Attributes:
-        facts: reads the types of each message, and its time.
-        schema: the schema of the table.
-        since: a column → from which time on its type counts, in ms.
-        aliases, lowers: names that the source has for columns.
+        facts: reads the types and the time of each message.
+        schema: the table's schema.
+        since: column → the time in ms at which it got its type.
+        aliases, lowers: how the source's column names are mapped.
     """
 
     facts: SourceFacts
@@ -66,7 +66,7 @@ class NarrowedColumns:
         return decoded.quarantining(messages, reasons)
 
     def _kept(self, source_table: SourceTable) -> dict[str, str]:
-        """The columns that do not follow their source, with the reasons."""
+        """Return the columns that do not follow their source, with the reasons."""
         source_table = lowered_table(source_table) if self.lowers else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
         kept_columns = evolution(
@@ -79,7 +79,7 @@ class NarrowedColumns:
         }
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """The times of the changes in ms, int64 [n]; the least number for a change without one."""
+        """Return the times of changes in ms: int64 [n], the minimum for a change without time."""
         of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
         of_source = self.facts.change_times
         millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
@@ -90,7 +90,7 @@ class NarrowedColumns:
 
 
 def column_times(table: FileStoreTable) -> Mapping[str, int]:
-    """The time from which each column has its type, in ms; reads older schemas."""
+    """Return the time in ms at which each column got its type, from the older schemas."""
     numbers = reversed(table.schemas.ids())
     older = (number for number in numbers if number <= table.schema.schema_id)
     return typed_since(table.schemas.schema(number) for number in older)

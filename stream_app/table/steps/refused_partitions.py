@@ -1,8 +1,8 @@
 """Quarantines records whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
-its values give no time, although ``partition.timestamp-format.strict`` demands one. Without the
-step such a record would end the writing task, and the job at each start.
+``partition.timestamp-format.strict`` requires a time, which its values do not give. Without this
+step such a record would fail the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
@@ -39,7 +39,7 @@ class NameablePartitions:
     """Implements `pipeline.Step`.
 
     Attributes:
-        partition_keys: columns whose values name folders.
+        partition_keys: the columns whose values name folders.
     """
 
     partition_keys: tuple[str, ...]
@@ -55,7 +55,7 @@ class NameablePartitions:
 
 
 def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
-    """The step of a table; None: it has no partitions."""
+    """Return the step of a table; None without partitions."""
     keys = schema.partition_keys
     return NameablePartitions(partition_keys=keys) if keys else None
 
@@ -65,7 +65,7 @@ def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, s
     longest = pc.max(pc.binary_length(column)).as_py()
     if longest is None or longest * _ESCAPED_BYTES_MAX <= room:
         return {}
-    # A loop over the values of partitions, of which there are few.
+    # The loop is over partition values, of which there are few.
     refused = [
         text
         for text in column.unique().to_pylist()
@@ -102,7 +102,7 @@ class DatedPartitions:
             encoded = column.dictionary_encode(null_encoding="encode")
             codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
         _, first, partition_of = np.unique(codes, return_index=True, return_inverse=True)
-        # A loop over partitions, of which there are few.
+        # The loop is over partitions, of which there are few.
         texts = [self._undated(columns, row) for row in first.tolist()]
         reasons = (
             {
@@ -116,7 +116,7 @@ class DatedPartitions:
         return decoded.quarantining(messages, reasons)
 
     def _undated(self, columns: Sequence[pa.Array], row: int) -> str | None:
-        """The text of a row's partition if its values give no time; else None."""
+        """Return a row's partition as text if its values give no time; else None."""
         names, types = self.partition_type.names, self.partition_type.types
         values = deserialize_row(serialize_arrow_row(columns, types, row), types)
         texts = value_texts(values, self.partition_type)
@@ -126,7 +126,7 @@ class DatedPartitions:
 
 
 def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
-    """The step of a table; None: it accepts any partition.
+    """Return the step of a table; None if it accepts any partition.
 
     Raises:
         UsageError: the formatter has an unsupported letter.

@@ -1,4 +1,4 @@
-"""Manages announced deletions of versions, and the tags that came too late to save a version.
+"""Manages announced deletions of versions, and tags that came too late to save a version.
 
 `expire_snapshots` and `rollback` announce, and check each other's announcements; `tags` and
 `changelog_follow` only check. A process whose tag came too late deletes that tag. A maker that
@@ -40,10 +40,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:
-    """Whether an expiry's announcement applies to the table's present snapshots.
+    """Whether an expiry's announcement applies to the table's current snapshots.
 
     Args:
-        end_list: the delta list of the snapshot that has the number `end`; None: there is none.
+        end_list: the delta manifest list of snapshot `end`; None without that snapshot.
     """
     return end_list == announcement.end_list
 
@@ -55,7 +55,7 @@ def expiry_is_over(
 
     Args:
         end_list: as `expiry_holds`.
-        earliest: the number of the first snapshot; None: there is none.
+        earliest: the number of the first snapshot; None without snapshots.
     """
     is_done = earliest is None or earliest >= announcement.end
     return is_done or not expiry_holds(announcement, end_list)
@@ -78,8 +78,8 @@ def rollback_holds(
     """Whether a rollback is running, or crashed and no commit followed.
 
     Args:
-        newest: the number of the newest snapshot; None: there is none.
-        newest_list: its delta list; None: it cannot be read.
+        newest: the number of the newest snapshot; None without snapshots.
+        newest_list: its delta manifest list; None if the snapshot is unreadable.
     """
     if newest is None or newest not in announcement.going:
         return False
@@ -87,7 +87,7 @@ def rollback_holds(
 
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
-    """Whether a rollback that holds has deleted a snapshot; `newest` as `rollback_holds`."""
+    """Whether a holding rollback has deleted a snapshot; for `newest` see `rollback_holds`."""
     return newest is None or newest < max(announcement.going, default=0)
 
 
@@ -97,13 +97,13 @@ def expiry_in_the_way(
     rollbacks: Iterable[RollbackAnnouncement],
     newest: int | None,
 ) -> ExpiryAnnouncement | None:
-    """The expiry that forbids a rollback, because it may delete files that the target needs.
+    """Return the expiry that forbids a rollback, because it may delete the target's files.
 
-    Such an expiry ends behind the target. An expiry that came after another rollback had begun
-    has seen that rollback, and has deleted nothing.
+    Such an expiry ends after the target. An expiry that began after another rollback has seen that
+    rollback, and has deleted nothing. Without such an expiry the result is None.
 
     Args:
-        expiries, rollbacks: those that hold.
+        expiries, rollbacks: the holding announcements.
         newest: as `rollback_holds`.
     """
     begun = [rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)]
@@ -114,7 +114,7 @@ def expiry_in_the_way(
 
 
 def is_announced(table: FileStoreTable, number: int) -> bool:
-    """Whether an expiry may have half deleted a version, so that nothing can keep it.
+    """Whether an expiry may have half deleted a version, which then cannot be kept.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -134,10 +134,10 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 def whole_or_staying(
     table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
-    """The tagged versions that must be kept: all but those whose tags came too late.
+    """Return the tagged versions to keep, which are all except those whose tags came too late.
 
     Args:
-        folder: as it was when the tags were found.
+        folder: the tag folder's listing from which the tags come.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -161,7 +161,7 @@ def delete_void_tags(
     Args:
         going: the expiries' announcements.
         tags: the existing tags.
-        known: tags that need no check, because all plans have considered them.
+        known: tags that need no check, because each plan has considered them.
 
     Raises:
         CorruptFileError: a tag cannot be read.
@@ -176,7 +176,7 @@ def delete_void_tags(
             continue
         if _is_whole(table, tag.snapshot):
             continue
-        if table.tags.tag(name) == tag:  # the name may have been given to another version
+        if table.tags.tag(name) == tag:  # the name may belong to another version by now
             table.tags.delete(name)
         _LOG.warning(
             "the tag %s of snapshot %d was made while an expiry deleted its files: it protected "
@@ -190,11 +190,11 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
     """Withdraw announcements that are completed or void.
 
     Args:
-        listed: file names beside the tags, from a fresh listing.
+        listed: the file names beside the tags, from a fresh listing.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
-        OSError: the file system refused; the next expiry does it.
+        CorruptFileError: an announcement cannot be read.
+        OSError: the file system refused; the next expiry withdraws them.
     """
     expiries = table.expiry_announcements.announcements(listed)
     earliest = table.snapshots.earliest_id() if expiries else None
@@ -210,10 +210,10 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
 def holding_announcements(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
-    """Announcements of expiries that are running or have crashed.
+    """Return the announcements of expiries that are running or have crashed.
 
     Args:
-        listed: names beside the tags, if the caller has just listed them.
+        listed: the file names beside the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -225,7 +225,7 @@ def holding_announcements(
 def holding_rollbacks(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
-    """Announcements of rollbacks that are running or have crashed; as `holding_announcements`.
+    """Return the announcements of rollbacks that are running or have crashed.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -242,8 +242,8 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
     """Withdraw announcements of rollbacks that have deleted no snapshot.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
-        OSError: the file system refused; the next rollback or commit makes up for it.
+        CorruptFileError: an announcement cannot be read.
+        OSError: the file system refused; the next rollback or commit withdraws them.
     """
     newest = table.snapshots.latest_id()
     for name, rollback in table.rollback_announcements.announcements().items():
@@ -257,11 +257,11 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
     except FileNotFoundError:
         return None
     except CorruptFileError:
-        return announcement.end_list  # nothing shows that it is another one
+        return announcement.end_list  # the snapshot may be unchanged
 
 
 def is_whole(table: FileStoreTable, number: int) -> bool:
-    """Whether all files exist that a snapshot needs."""
+    """Whether all files that a snapshot needs exist."""
     try:
         return _is_whole(table, table.snapshots.snapshot(number))
     except FileNotFoundError:
@@ -269,7 +269,7 @@ def is_whole(table: FileStoreTable, number: int) -> bool:
 
 
 def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Whether all files exist that a tag keeps of a version."""
+    """Whether all files that a tag keeps of a version exist."""
     presence, paths = FilePresence(table), table.paths
     try:
         entries = FileStoreScan(table).live(snapshot)

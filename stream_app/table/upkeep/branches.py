@@ -38,7 +38,7 @@ from stream_app.table.upkeep.upkeep_refusals import check_is_main
 
 @dataclass(frozen=True, slots=True)
 class BranchFacts:
-    """A branch and its versions; None: it has none yet."""
+    """A branch with its earliest and latest snapshot, which are None without snapshots."""
 
     name: str
     earliest: Snapshot | None
@@ -46,7 +46,7 @@ class BranchFacts:
 
 
 def branch_facts(table: FileStoreTable) -> Iterator[BranchFacts]:
-    """The branches of a table, by name."""
+    """Return the branches of a table, by name."""
     for name in branch_names(table.file_io, table.location):
         snapshots = replace(table, branch=name).snapshots
         numbers = snapshots.ids()
@@ -55,10 +55,10 @@ def branch_facts(table: FileStoreTable) -> Iterator[BranchFacts]:
 
 
 def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag | None:
-    """The tag at which a new branch begins; None: it begins without rows.
+    """Return the tag at which a new branch begins; None if it begins without rows.
 
     Raises:
-        UsageError: there is no such tag, or the name is taken or no name.
+        UsageError: the tag does not exist, or the branch's name is taken or invalid.
         UnsupportedTableError: the table's versions are published by a server.
     """
     _check_main(table)
@@ -82,11 +82,11 @@ def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag |
 
 
 def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
-    """Create a branch of `plan_branch`: with its newest schema last, because it makes the branch.
+    """Create a branch of `plan_branch`. The newest schema comes last, because it makes the branch.
 
     Raises:
-        UsageError: the tag was deleted meanwhile; there is no branch.
-        OSError: the file system refused; there may be a part of a branch.
+        UsageError: the tag was deleted meanwhile; no branch exists.
+        OSError: the file system refused; parts of a branch may exist.
     """
     branch = replace(table, branch=name)
     newest = table.schema.schema_id
@@ -97,7 +97,7 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
     for number in table.schemas.ids():
         if number <= newest:
             branch.schemas.create(table.schemas.schema(number))
-    # The deletion of a tag looks for branches afterwards, so one of the two sees the other.
+    # The deletion of a tag then looks for branches, so one of the two sees the other.
     if tag is not None and table.tags.tag(tag.name) != tag:
         delete_branch(table, name)
         raise UsageError(
@@ -108,10 +108,10 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
 
 
 def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
-    """A branch that is there.
+    """Return an existing branch.
 
     Raises:
-        UsageError: it is not.
+        UsageError: the branch does not exist.
         UnsupportedTableError: the table's versions are published by a server.
     """
     _check_main(table)
@@ -128,7 +128,7 @@ def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
 
 
 def delete_branch(table: FileStoreTable, name: str) -> None:
-    """Delete a branch; files that only it needed are orphans. Repeating it completes it.
+    """Delete a branch; its own files become orphans. A repetition completes a crashed deletion.
 
     Raises:
         OSError: the file system refused.
@@ -141,10 +141,10 @@ class FastForwardPlan:
     """The changes that a fast-forward makes to the main branch.
 
     Attributes:
-        rollback: of the main branch to the snapshot at which the branch began; None: it has no
-            snapshot.
-        snapshots: of the branch, that the main branch gets.
-        tags: of the branch, that the main branch gets.
+        rollback: the rollback to the snapshot at which the branch began; None if the main branch
+            has no snapshot.
+        snapshots: the branch's snapshots that the main branch gets.
+        tags: the branch's tags that the main branch gets.
     """
 
     branch: FileStoreTable
@@ -154,10 +154,10 @@ class FastForwardPlan:
 
 
 def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
-    """The plan by which the main branch becomes a branch.
+    """Plan the fast-forward of the main branch to a branch.
 
     Raises:
-        UsageError: there is no such branch, it has no snapshot, or begins elsewhere.
+        UsageError: the branch does not exist, has no snapshot, or did not begin on the main branch.
         UnsupportedTableError: the table's versions are published by a server.
         CorruptFileError: a version cannot be read.
     """
@@ -172,7 +172,7 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
     tags, numbers = tuple(branch.tags.tags()), table.snapshots.ids()
     rollback = None
     if numbers:
-        # The branch has the tag at which it began also when it has let its first snapshots go.
+        # The branch keeps the tag at which it began, even after its first snapshots have expired.
         begins = [snapshots[0], *(tag.snapshot for tag in tags)]
         rollback = plan_rollback(table, _begin(table, name, begins, numbers))
     return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
@@ -181,13 +181,13 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
 def _begin(
     table: FileStoreTable, name: str, begins: list[Snapshot], numbers: list[int]
 ) -> Snapshot:
-    """The version of the main branch at which a branch began."""
+    """Return the version of the main branch at which a branch began."""
     expired = [tag.snapshot for tag in table.tags.tags()]
     expired += map(table.changelogs.changelog, table.changelogs.ids())
     for begin in begins:
         number, delta = begin.snapshot_id, begin.delta_manifest_list
         earlier = {one.delta_manifest_list for one in expired if one.snapshot_id <= number}
-        # What the main branch has kept of that time must not be of another history.
+        # The main branch's versions of that time must not belong to another history.
         is_lost = number < numbers[0] and not earlier
         if is_lost or delta in earlier or table.snapshots.delta_list(number) == delta:
             return begin
@@ -201,12 +201,13 @@ def _begin(
 
 
 def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
-    """Make the main branch what a branch is. Repeating it completes one that crashed.
+    """Make the main branch equal to a branch. A repetition completes a crashed fast-forward.
 
     1. Roll the main branch back to the snapshot at which the branch began.
     2. Take the branch's schemas, which its snapshots need.
     3. Take its snapshots in their order, and its tags.
-    4. Let older snapshots and changelogs of the main branch go if the branch lacks those between.
+    4. Delete older snapshots and changelogs of the main branch if the branch lacks those in
+       between.
 
     Raises:
         UsageError: the table has changed since the plan was made, or a consumer would be cut.
@@ -220,13 +221,13 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
 
 @contextmanager
 def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
-    """Keep the branch's snapshots while the main branch takes them; as `announcements` describes.
+    """Keep the branch's snapshots from expiry while the main branch takes them (`announcements`).
 
     Raises:
         UsageError: an expiry is deleting them.
     """
     branch, newest = plan.branch, plan.snapshots[-1]
-    withdraw_rollbacks(branch)  # of a fast-forward that died
+    withdraw_rollbacks(branch)  # left by a crashed fast-forward
     going = {newest.snapshot_id: newest.delta_manifest_list}
     announcement = RollbackAnnouncement(target=newest.snapshot_id, going=going)
     announced = branch.rollback_announcements.announce(announcement)

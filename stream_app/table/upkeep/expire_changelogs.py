@@ -1,8 +1,8 @@
 """Deletes old long-lived changelogs, with the files that only they need.
 
-It works as `expire_snapshots`, and runs after it. It deletes changelog files. Where flushed files
+It works like `expire_snapshots`, and runs after it. It deletes changelog files. If flushed files
 served as the changelog, it also deletes the files that the expired snapshot removed from the table.
-They belong to changelogs before it.
+They belong to earlier changelogs.
 
 The current producer decides which files are the changelog, because followers read all snapshots by
 it. So flushed files from a time without changelog files may be deleted if the table has changelog
@@ -47,7 +47,7 @@ class ExpireChangelogs:
     _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
-        """The expiry that is due: of all changelogs, if they are kept no longer than snapshots.
+        """Plan the due expiry. All changelogs expire if they are kept no longer than snapshots.
 
         Raises:
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
@@ -102,8 +102,8 @@ class ExpireChangelogs:
         collector.keep_files_of_others(protected, self._cache)
         for changelog in changelogs:
             add_changelog(collector, changelog, protected)
-            # They are deleted, unless flushed files were the changelog when the snapshot expired.
-            # That is possible beside changelog files, because the producer may have changed.
+            # The expiry of the snapshot has deleted these, unless flushed files were the changelog
+            # then. That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
             collector.add_manifest_lists(changelog)
         return collector.files

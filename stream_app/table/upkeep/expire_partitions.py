@@ -4,9 +4,9 @@ A drop is an OVERWRITE commit with a separate commit user. A writing job treats 
 writer's commit, and drops its state of these buckets. The files are deleted when the earlier
 snapshots expire.
 
-With the strategy update-time each write makes its partition young again. So a drop is committed
-only on top of a snapshot in which all of its partitions are still too old. With the strategy
-values-time partitions stay old, and late rows are dropped with them.
+With the strategy update-time, a write makes its partition young again. So a drop is committed only
+on top of a snapshot in which all its partitions are still too old. With the strategy values-time
+partitions stay old, and late rows are dropped with them.
 
 Source: Paimon `operation/PartitionExpire.java`.
 """
@@ -57,9 +57,9 @@ class PartitionRetention:
     """The retention of partitions, from the table's options.
 
     Attributes:
-        time_ms: milliseconds for which a partition is kept.
-        at_most: most partitions to drop each time.
-        batch_size: partitions that one commit drops; None: all.
+        time_ms: the milliseconds for which a partition is kept.
+        at_most: the maximum number of partitions that one expiry drops.
+        batch_size: the number of partitions that one commit drops; None: all.
     """
 
     time_ms: int
@@ -74,7 +74,7 @@ class PartitionExpiry:
     """The partitions that expire.
 
     Attributes:
-        partitions: in the order in which they are dropped.
+        partitions: the partitions in the order in which they are dropped.
         undated: the number of partitions that stay because they have no time.
     """
 
@@ -84,17 +84,17 @@ class PartitionExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPartitions:
-    """The partitions that one snapshot has dropped."""
+    """A snapshot, with the partitions that it has dropped."""
 
     snapshot: Snapshot
     partitions: tuple[DatedPartition, ...]
 
 
 def partition_retention(options: CoreOptions) -> PartitionRetention | None:
-    """The retention in the table's options; None: partitions do not expire.
+    """Return the retention in the table's options; None if partitions do not expire.
 
     Raises:
-        UsageError: an option has a value that we do not know.
+        UsageError: an option has an unknown value.
     """
     time_ms = options[PARTITION_EXPIRATION_TIME]
     if time_ms is None:
@@ -123,7 +123,7 @@ class ExpirePartitions:
     retention: PartitionRetention
 
     def plan(self) -> PartitionExpiry:
-        """The expiry that is due."""
+        """Return the expiry that is due."""
         dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
             partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
@@ -131,12 +131,12 @@ class ExpirePartitions:
         )
 
     def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
-        """Drop the partitions; yields each snapshot as it is made.
+        """Drop the partitions, and yield each snapshot.
 
         Partitions that have become young again since the plan stay.
 
         Raises:
-            CommitError: others won every race; what was not dropped is found again next time.
+            CommitError: other writers won every race; the next expiry drops the rest.
         """
         user = f"expire-partitions-{uuid.uuid4()}"
         for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
@@ -145,7 +145,7 @@ class ExpirePartitions:
                 yield dropped
 
     def _drop(self, user: str, going: Sequence[DatedPartition]) -> DroppedPartitions | None:
-        """Drop the partitions that are still too old; None if none is."""
+        """Drop the partitions that are still too old; None if there are none."""
         while going:
             latest = self.table.snapshots.latest()
             commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
@@ -160,7 +160,7 @@ class ExpirePartitions:
                 live = FileStoreScan(self.table).live(self.table.snapshots.latest())
                 old = {partition.partition for partition in self._too_old(self._dated(live))}
                 still = [partition for partition in going if partition.partition in old]
-                if len(still) == len(going):  # something else stands against it
+                if len(still) == len(going):  # the conflict has another cause
                     raise
                 going = still
         return None

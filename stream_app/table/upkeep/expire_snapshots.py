@@ -4,10 +4,10 @@
 finishes what a crash has interrupted. An expiry first announces what it deletes, and then reads the
 tags once more (`table.upkeep.announcements`). The order of deletion:
 
-1. data files that a snapshot took out of the table, unless a tag or another branch has them,
+1. data files that a snapshot removed from the table, unless a tag or another branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
 3. manifests, index files and statistics; then the lists that name them,
-4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each), for good,
+4. the snapshots' files, the oldest first (each is copied first if changelogs stay); then a sync,
 5. the hint EARLIEST; then the announcement.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
@@ -64,7 +64,7 @@ ReadVersion = Callable[[int], Snapshot]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """The versions and files that expire, of snapshots or of long-lived changelogs."""
+    """The expiring versions, which are snapshots or long-lived changelogs, and their files."""
 
     versions: tuple[Snapshot, ...]
     files: FilesToDelete
@@ -81,11 +81,11 @@ class SnapshotExpiry(Expiry):
     """The snapshots that expire.
 
     Attributes:
-        kept: the earliest retained snapshot.
+        kept: the number of the earliest retained snapshot.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
-        kept_by: why no more expire, as text.
-        tags: by name, the write time of each tag that the plan considered.
-        announcement: the announcement to make before anything is deleted; None: nothing goes.
+        kept_by: a text that says why no more snapshots expire.
+        tags: tag name → the status of its file, for each tag that the plan considered.
+        announcement: the announcement to write before any deletion; None if nothing expires.
     """
 
     kept: int | None
@@ -104,13 +104,13 @@ class ExpireSnapshots:
     _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
-        """The expiry that is due.
+        """Return the expiry that is due.
 
-        The newest snapshot with the record of the jobs' epochs stays. By it a restarted job knows
+        The newest snapshot with the record of the jobs' epochs stays. A restarted job reads from it
         what it has committed, and does not write an epoch twice.
 
         Raises:
-            UsageError: a retained snapshot has been deleted meanwhile.
+            UsageError: a retained snapshot was deleted during the call.
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         try:
@@ -145,7 +145,7 @@ class ExpireSnapshots:
             except CorruptFileError:
                 if self.table.tags.statuses() == tags:
                     raise
-                # A tag was deleted while its version was read.
+                # The tag was deleted while its version was read.
         return SnapshotExpiry(
             versions=versions,
             kept=kept_id,
@@ -162,15 +162,15 @@ class ExpireSnapshots:
         """Delete the planned versions and files.
 
         Raises:
-            UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
-                table is rolled back; nothing is deleted.
+            UsageError: since the plan, a snapshot got a tag or a consumer, or a rollback began.
+                Nothing is deleted.
             OSError: the file system refused; the next expiry finishes the rest.
         """
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
             return
-        # In this order: tagging, following and rolling back use the opposite one, so at least one
-        # side sees the conflict.
+        # Announce first, then check. Tagging, following and rolling back use the opposite order, so
+        # at least one side sees the conflict.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
             folder = table.tags.folder()
@@ -178,7 +178,7 @@ class ExpireSnapshots:
             self._check_not_rolled_back(expiry.announcement, others)
             self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
             self._check_no_new_consumer(expiry, expiry.kept)
-            # Left by expiries that died; afterwards their plans are lost.
+            # Crashed expiries left these announcements, which are the last record of their plans.
             delete_void_tags(table, holding_announcements(table, others), folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announced)
@@ -190,13 +190,14 @@ class ExpireSnapshots:
             table.changelogs.write_hints()
         latest_hint = table.snapshots.latest_hint()
         if latest_hint is not None and latest_hint < expiry.kept:
-            # A writer that died before the next hint left this one stale, and Paimon trusts hints.
+            # A writer that crashed before its hint left this one stale, and Paimon trusts hints.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
             if table.snapshots.delta_list(expiry.kept) != expiry.announcement.end_list:
-                return  # another expiry has finished this one, and then the table went back
+                return  # another expiry has finished this one, and then the table was rolled back
             table.snapshots.delete(number)
-        # One that came back after the announcement is gone could be tagged, though it is not whole.
+        # Without the sync, a snapshot could reappear after the announcement, and be tagged although
+        # incomplete.
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.kept)
         folder = table.tags.folder()
@@ -266,7 +267,7 @@ class ExpireSnapshots:
         return limited_by_consumer(going, first_wanted(self.table, now))
 
     def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
-        """The expiring snapshots, except those with the only record of a job's newest epoch."""
+        """Return the expiring snapshots without those that alone record a job's newest epoch."""
         snapshots = self.table.snapshots.backwards(begin=newest)
         needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
         if needed is None or needed >= going.end:
@@ -274,7 +275,7 @@ class ExpireSnapshots:
         return replace(going, end=needed, kept_by="the newest epoch of a job")
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
-        """Tags and other branches, without the tags that came too late."""
+        """Return tags and other branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
         kept = whole_or_staying(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
@@ -288,14 +289,14 @@ class ExpireSnapshots:
     ) -> FilesToDelete:
         collector = FileCollector(ManifestReads(self.table))
         begin = snapshots[0].snapshot_id
-        # A snapshot's changes say what those before it had and it has not.
+        # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, end):
             if snapshot.snapshot_id > begin:
                 flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=flushed)
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
         collector.keep_files_of_others(protected, self._cache)
-        # Without changelog files, the lists of old changes are what the changelog is read by.
+        # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
         collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
@@ -320,16 +321,16 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
 def versions_before(
     end: int, ids: Sequence[int], read: ReadVersion, table: FileStoreTable
 ) -> tuple[Snapshot, ...]:
-    """The versions below a number that are still there, ascending; `ids` are those of all.
+    """Return the existing versions of `ids` below a number, ascending.
 
     Raises:
-        CorruptFileError: one of them cannot be read, so its files cannot be determined.
+        CorruptFileError: a version cannot be read, so its files cannot be determined.
     """
 
     def version(number: int) -> Snapshot | None:
         try:
             return read_past_damage(read, number)
-        except FileNotFoundError:  # another expiry runs too
+        except FileNotFoundError:  # another expiry is running
             return None
 
     versions = map_in_threads(thread_count(table), version, [n for n in ids if n < end])
@@ -337,7 +338,7 @@ def versions_before(
 
 
 def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
-    """Read a version; an error names the way past a damaged one."""
+    """Read a version. An error advises how an expiry can skip a damaged one."""
     try:
         return read(number)
     except CorruptFileError as error:
@@ -350,7 +351,7 @@ def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
 
 
 def time_of(read: ReadVersion, number: int) -> int | None:
-    """The commit time of a version in milliseconds; None if the version is gone."""
+    """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
         return read_past_damage(read, number).time_millis
     except FileNotFoundError:
@@ -358,7 +359,7 @@ def time_of(read: ReadVersion, number: int) -> int | None:
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
-    """The oldest snapshot that some consumer has yet to read; None if no consumer waits."""
+    """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
 

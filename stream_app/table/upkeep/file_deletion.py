@@ -1,13 +1,13 @@
 """Collects the files that no retained version needs, and deletes them in a crash-safe order.
 
 Expiry of snapshots and changelogs, deletion of tags, and rollback use it. They collect a
-`FilesToDelete`, which a dry run prints, and `delete_files` deletes. A file is deleted after the
-files that it names, so after a crash the remaining names can still be found. `ProtectedVersions`
-are tags, and all versions of other branches, whose files are retained. For a branch the main branch
-counts as another branch.
+`FilesToDelete`, which a dry run prints and `delete_files` deletes. A file is deleted after the
+files that it names, so a rerun after a crash can still find the rest. `ProtectedVersions` are tags
+and all versions of other branches, whose files are retained. For a branch, the main branch is
+another branch.
 
 Source: Paimon `operation/FileDeletionBase.java`, `utils/TagManager.java#taggedSnapshots`,
-`utils/BranchManager.java`. Paimon's expiry does not look at other branches.
+`utils/BranchManager.java`. Paimon's expiry ignores other branches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stream_app.table.versions.version_files import NamedVersion, versions_below
 
 @dataclass(frozen=True, slots=True)
 class NeededFiles:
-    """The files that a version needs: its data files, and names of metadata and index files."""
+    """The files that a version needs: data files, and the names of metadata and index files."""
 
     data: frozenset[FileKey]
     names: frozenset[str]
@@ -41,19 +41,20 @@ _FILES_KEPT = 1_000_000
 
 
 def needed_files_cache() -> NeededFilesCache:
-    """An empty cache of the files that versions need."""
+    """Return an empty cache of the files that versions need."""
     return RecentFiles(_FILES_KEPT, lambda needed: len(needed.data) + len(needed.names))
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedVersions:
-    """The tags of a branch, and all versions of the table's other branches, at one moment.
+    """The tags of a branch and all versions of the table's other branches, at one moment.
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        others: by branch, all snapshots, tags and long-lived changelogs. Branches share the
-            snapshots up to the one at which one of them begins. After a fast-forward the main
-            branch shares all snapshots of the other one, and both expire them one by one.
+        others: branch → all of its snapshots, tags and long-lived changelogs. A branch shares the
+            snapshots up to its beginning with the branch from which it was created. After a
+            fast-forward the main branch shares all snapshots of the other branch, and each expires
+            them on its own.
     """
 
     tags: dict[int, Snapshot]
@@ -61,7 +62,7 @@ class ProtectedVersions:
 
     @property
     def others_changelogs(self) -> frozenset[str]:
-        """The changelog lists of other branches' versions; a tag does not keep its changelog."""
+        """Return the changelog lists of other branches; a tag does not keep its changelog."""
         versions = (one for branch in self.others for one in branch)
         kept = (_content(one) for one in versions if one.kind is not VersionKind.TAG)
         return frozenset(
@@ -69,14 +70,14 @@ class ProtectedVersions:
         )
 
     def others_snapshots(self) -> Iterator[Snapshot]:
-        """All versions of other branches."""
+        """Return all versions of other branches."""
         for branch in self.others:
             yield from map(_content, branch)
 
     def files_needed(
         self, snapshot_id: int, reads: ManifestReads, cache: NeededFilesCache
     ) -> list[Collection[FileKey]]:
-        """Sets of retained files, among those that this snapshot's delta deletes.
+        """Return sets of retained files, which may include files that the snapshot's delta deletes.
 
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
@@ -86,7 +87,7 @@ class ProtectedVersions:
         return [needed.data for needed in (*tagged, *self.needed_by_others(reads, cache))]
 
     def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
-        """The files of other branches.
+        """Return the files of other branches.
 
         Raises:
             CorruptFileError: as `files_needed`.
@@ -94,11 +95,11 @@ class ProtectedVersions:
         return [needed for branch in self.others for needed in _of_branch(branch, reads, cache)]
 
     def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
-        """The versions that may share metadata with the snapshots from `begin` to before `end`.
+        """Return tagged versions that may share metadata with snapshots in [`begin`, `end`).
 
         Args:
-            and_next: the first tag from `end` on as well. The version at `end` may have lost its
-                own metadata, and then its shared files are unknown.
+            and_next: whether to add the first tag from `end` on. The version at `end` may have lost
+                its metadata, and then its shared files are unknown.
         """
         tagged = tuple(self.tags)
         numbers = tags_of_range(tagged, begin, end)
@@ -110,7 +111,7 @@ class ProtectedVersions:
 def _of_branch(
     versions: Iterable[NamedVersion], reads: ManifestReads, cache: NeededFilesCache
 ) -> Iterator[NeededFiles]:
-    """The files of a branch: of a snapshot behind another one, those that it has added."""
+    """Yield the files of a branch; for consecutive snapshots only the added files."""
     before: int | None = None
     for version in versions:
         content = _content(version)
@@ -124,7 +125,7 @@ def _of_branch(
         except CorruptFileError:
             if reads.table.file_io.exists(version.path):
                 raise
-            continue  # it has expired since it was listed
+            continue  # the version expired after it was listed
         if version.kind is VersionKind.SNAPSHOT:
             before = content.snapshot_id
 
@@ -166,7 +167,7 @@ def protected_versions(
         names: the tags' names, if the caller has just listed them.
 
     Raises:
-        CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
+        CorruptFileError: a tag or a branch's snapshot cannot be read.
     """
     roots = version_roots(table.file_io, table.location)
 
@@ -182,12 +183,12 @@ def protected_versions(
 
 @dataclass(slots=True)
 class FilesToDelete:
-    """Files by kind, as path → bytes; 0 where the size is not known.
+    """Files by kind, as path → bytes, or 0 if the size is unknown.
 
     Attributes:
-        lists: manifest lists and index manifests: what names other metadata.
+        lists: manifest lists and index manifests, which name other metadata.
         folders: the folders of buckets and partitions with deleted files, the inner ones first.
-        seen: names of metadata and index files that are collected already, or retained.
+        seen: names of metadata and index files that are already collected or retained.
     """
 
     data: dict[str, int] = field(default_factory=dict)
@@ -205,16 +206,16 @@ class FilesToDelete:
 
     @property
     def count(self) -> int:
-        """Number of files."""
+        """The number of files."""
         return sum(len(step) for step in self.steps())
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the files whose size is known."""
+        """The bytes of the files whose size is known."""
         return sum(sum(step.values()) for step in self.steps())
 
     def steps(self) -> tuple[dict[str, int], ...]:
-        """All files, in the order of their deletion."""
+        """Return all files by kind, in the order of deletion."""
         return (
             self.data,
             self.changelogs,
@@ -252,7 +253,7 @@ class FileCollector:
     def keep_files_of_others(
         self, protected: ProtectedVersions, cache: NeededFilesCache
     ) -> list[Collection[FileKey]]:
-        """Retain metadata and index files of other branches; the data files to retain as well.
+        """Retain metadata and index files of other branches, and return their data files.
 
         Raises:
             CorruptFileError: as `keep_metadata_of`.
@@ -263,10 +264,10 @@ class FileCollector:
         return [version.data for version in needed]
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
-        """Add data files, with the files beside them.
+        """Add data files and the files beside them.
 
         Raises:
-            UnsupportedTableError: one lies on another file system than the table.
+            UnsupportedTableError: a file lies on another file system than the table.
         """
         self._add_files(self.files.data, entries)
 
@@ -275,7 +276,7 @@ class FileCollector:
         self._add_files(self.files.changelogs, entries)
 
     def add_manifest_list(self, name: str | None, size: int | None) -> None:
-        """Add a list and its manifests, unless the list is gone."""
+        """Add a manifest list and its manifests, unless the list is gone."""
         metas = None if name is None else self.reads.metas(name)
         if name is None or metas is None:
             return
@@ -287,12 +288,12 @@ class FileCollector:
             self.files.lists[self._table.paths.manifest(name)] = size or 0
 
     def add_manifest_lists(self, snapshot: Snapshot) -> None:
-        """Add the lists of a version's data files, and their manifests."""
+        """Add a version's base and delta lists, and their manifests."""
         self.add_manifest_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
         self.add_manifest_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
     def add_indexes(self, snapshot: Snapshot) -> None:
-        """Add index files, their manifest, and statistics of a snapshot."""
+        """Add a snapshot's index files, index manifest and statistics."""
         paths, name = self._table.paths, snapshot.index_manifest
         if name is not None:
             for entry in self.reads.index_entries(name) or ():
@@ -327,13 +328,13 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
     """Delete the files, kind after kind. A missing file is not an error.
 
     First it syncs the deletions of versions and tags. Otherwise a machine crash could restore a
-    version whose files are already deleted. Deleted data files may reappear; they are orphans then.
+    version whose files are already deleted. Data files that reappear after a crash are orphans.
 
     Args:
-        clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).
+        clean_folders: whether to delete empty folders too (``snapshot.clean-empty-directories``).
 
     Raises:
-        OSError: the file system refused; what is left is found again by the same way.
+        OSError: the file system refused; a repetition deletes the rest.
     """
     if not files.count:
         return
@@ -341,7 +342,7 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
         versions.sync_deletions()
     threads = thread_count(table)
     for step in files.steps():
-        if step is files.manifests and clean_folders:  # while it can still be found which they are
+        if step is files.manifests and clean_folders:  # their names are still known
             _delete_empty_folders(table, files.folders)
         map_in_threads(threads, table.file_io.delete, step)
 

@@ -1,7 +1,7 @@
 """Finds orphans in Iceberg's metadata folder: files of crashes that no live version names.
 
-Live are the newest version, the older versions that it keeps, and the version that a catalog names.
-If a catalog does not answer, all metadata files are kept, because it may name any of them. A REST
+Live versions are the newest one, the older ones that it keeps, and the one that a catalog names. If
+a catalog does not answer, all metadata files are kept, because it may name any of them. A REST
 catalog registers a metadata file under a separate name. The search ignores files whose names are
 another program's.
 """
@@ -32,17 +32,17 @@ class IcebergLeftovers:
 
     @classmethod
     def of_table(cls, table: FileStoreTable) -> IcebergLeftovers | None:
-        """The judge for a table; None if the table is not published.
+        """Return the judge for a table; None if the table is not published.
 
         Raises:
-            UnsupportedTableError: the table's location has no place for Iceberg's metadata.
+            UnsupportedTableError: the table's location has no folder for Iceberg's metadata.
         """
         if table.options[METADATA_ICEBERG_STORAGE] == DISABLED:
             return None
         return cls(table, IcebergFiles.of_table(table.file_io, table.location, table.options))
 
     def used(self, names: Collection[str]) -> set[str]:
-        """The names of the files that must stay, which may include names that were not asked for.
+        """Return the names of the files that must stay, which may include names not in `names`.
 
         Raises:
             CorruptFileError: a version cannot be read, so its files cannot be determined.
@@ -50,14 +50,14 @@ class IcebergLeftovers:
         version = self.files.newest_version()
         newest = None if version is None else self.files.read_version(version)
         if newest is None:
-            return set(names)  # the next commit finds what is there
+            return set(names)  # the next commit reads the folder
         used = {_name(path) for path in self._named(newest)}
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
         used |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
         return used | self._named_by_catalog(names)
 
     def _named(self, newest: IcebergMetadata) -> Iterator[str]:
-        """The paths of the live versions' files, and of the files that they name."""
+        """Yield the paths of the live versions' files, and of the files that they name."""
         versions = [self.files.version_path(newest.version), *(p for p, _ in newest.older_files)]
         yield from versions
         older = [self.files.version_at(path) for path in versions[1:]]

@@ -1,13 +1,13 @@
-"""Finds and deletes orphans: files that crashes left, and that no version of a table names.
+"""Finds and deletes orphans, which are files of crashes that no version of a table names.
 
 The search first lists all files that are old enough, and then reads the names that versions use. So
 a commit in between is safe, whatever the age of its files. Versions are snapshots, tags and
-long-lived changelogs, of the table and of its branches. When a version cannot be read completely,
+long-lived changelogs, of the table and its branches. If a version cannot be read completely,
 nothing is deleted, because its files cannot be determined.
 
-No version names a writer's files until they are committed. Only their age protects them, so it is
-judged with care (`time_of_age`). The search ignores folders that are not Paimon's, and files
-outside of the table's folder, except its metadata for Iceberg (`iceberg_orphans`).
+No version names a writer's files until they are committed. Only their age protects them, so
+`time_of_age` computes it conservatively. The search ignores folders that are not Paimon's, and
+files outside of the table's folder except Iceberg's metadata (`iceberg_orphans`).
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
 ignores missing manifests.
@@ -51,7 +51,7 @@ class OrphanCandidate:
     """A file that may be an orphan.
 
     Attributes:
-        modified_millis: since 1970 in UTC.
+        modified_millis: the modification time, in milliseconds since 1970 in UTC.
     """
 
     path: str
@@ -60,21 +60,21 @@ class OrphanCandidate:
 
     @property
     def name(self) -> str:
-        """Name without the folder."""
+        """The name without the folder."""
         return self.path.rpartition("/")[2]
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is a leftover of an interrupted rename or deletion."""
+    """Whether a file was left by an interrupted rename or deletion."""
     return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
 
 def may_be_cleaned(folder: str, name: str) -> bool:
     """Whether a file of a folder without data can be an orphan.
 
-    In folders of versions every file that is neither a version nor a hint may be one. Other folders
-    hold files that no version names (schemas, tags, consumers; the table's own has an empty name).
-    There only temporary files may be orphans.
+    In folders of versions, any file that is neither a version nor a hint may be an orphan. Other
+    folders hold files that no version names: schemas, tags, consumers. The table's own folder has
+    an empty name. In these folders only temporary files may be orphans.
     """
     prefix = VERSION_FOLDERS.get(folder)
     if prefix is not None:
@@ -85,9 +85,9 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 def orphans(
     candidates: Iterable[OrphanCandidate], used: Collection[str], older_than_millis: int
 ) -> list[OrphanCandidate]:
-    """The candidates that were written before a time and whose name is not used, by path.
+    """Return the candidates that were written before a time and whose name is unused, by path.
 
-    Names of files are never reused, so the name is sufficient.
+    File names are never reused, so the name suffices.
     """
     removable = [
         candidate
@@ -100,13 +100,13 @@ def orphans(
 def emptied_folders(
     folders: Mapping[str, int], holding: Collection[str], older_than_millis: int
 ) -> list[str]:
-    """The folders that become empty, the inner ones first.
+    """Return the folders that become empty, the inner ones first.
 
-    A young folder stays: a writer may have made it for a file that it is about to write.
+    A young folder stays, because a writer may have created it for a file that it is about to write.
 
     Args:
-        folders: the folders of partitions and buckets, and when something was last changed in each
-            (since 1970 in UTC). An outer one stands before those in it.
+        folders: partition and bucket folders → the time of the last change in each (milliseconds
+            since 1970 in UTC). An outer folder precedes its inner folders.
         holding: folders in which files stay.
     """
     kept = set(holding)
@@ -125,7 +125,7 @@ class OrphanPlan:
 
     Attributes:
         folders: the folders of buckets and partitions that may be empty, the inner ones first.
-        versions: how many versions were read.
+        versions: the number of versions that were read.
     """
 
     files: tuple[OrphanCandidate, ...]
@@ -134,16 +134,16 @@ class OrphanPlan:
 
 
 def time_of_age(table: FileStoreTable, age_ms: int) -> int:
-    """The time before which files have some age, by our clock and the file system's.
+    """Return the time before which files have an age, by our clock and the file system's.
 
-    The slower clock counts. A clock that is ahead would make files that a living writer has just
-    written look old. The log reports clocks that are far apart.
+    The slower clock decides. A fast clock would make the fresh files of a running writer look old.
+    The log reports clocks that are far apart.
 
     Returns:
         Milliseconds since 1970 in UTC.
 
     Raises:
-        OSError: the file system's time cannot be read from a file that is written and deleted.
+        OSError: the probe file, which shows the file system's time, cannot be written or deleted.
     """
     here = table.clock.now_ms()
     there = store_now_ms(table.file_io, table.location)
@@ -159,7 +159,7 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
 
 
 def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
-    """The files written before a time (since 1970 in UTC) that nothing names.
+    """Return the files written before a time (ms since 1970 in UTC) that no version names.
 
     Raises:
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
@@ -207,13 +207,13 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
     """
     threads = thread_count(table)
     map_in_threads(threads, table.file_io.delete, [file.path for file in plan.files])
-    # Not side by side: a partition is empty only when its buckets are gone.
+    # One after another: a partition's folder is empty only when its buckets are deleted.
     for folder in plan.folders:
         table.file_io.delete_empty_folder(folder)
 
 
 class _UsedNames:
-    """Names of all files that versions need; each manifest is read once."""
+    """Collects the names of all files that versions need, and reads each manifest once."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()
@@ -240,8 +240,8 @@ class _UsedNames:
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
-        # Expiry leaves to a changelog, and of a tag's changelog, only what each still needs.
-        # Paimon's expiry of the main table takes the changelogs that a branch began with, too.
+        # Expiry deletes what a long-lived changelog or a tag's changelog no longer needs. Paimon's
+        # expiry of the main table also deletes changelogs that a branch began with.
         in_part = version.kind is VersionKind.CHANGELOG
         may_lack_changelog = (
             version.kind is VersionKind.TAG or is_branchs or snapshot == self._brought_back
@@ -269,7 +269,7 @@ class _UsedNames:
             for entry in entries:
                 self.names.add(entry.file.file_name)
                 self.names.update(entry.file.extra_files)
-        # Last: what is here is known to be read.
+        # Add the names last, because a name here means that the file was read.
         self.names.update(meta.file_name for meta in new)
         self.names.add(name)
 
@@ -309,7 +309,7 @@ def _files(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
 
 
 def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[str]:
-    """The folders of buckets; adds the change times of these and of partitions to `folders`."""
+    """Yield bucket folders; add their and the partitions' change times to `folders`."""
     above = [table.paths.data_root]
     for _ in table.schema.partition_keys:
         below = {

@@ -1,7 +1,7 @@
-"""Keeps a version from expiring while it is read, by a tag with a time to live.
+"""Protects a version from expiry while it is read, by a tag with a time to live.
 
-So an expiry, also another engine's, leaves the version's files alone. The tag goes at the end of
-the read; the table's upkeep deletes the tag of a reader that died. Both need the right to write.
+So each expiry, even another engine's, keeps the version's files. The reader deletes the tag at the
+end. If the reader dies, the table's upkeep deletes it. Both need write access.
 
 Source: Paimon `tag/TagTimeExpire.java` for the time to live.
 """
@@ -36,7 +36,7 @@ SchemaAndRows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def retention_ms(text: str | None) -> int | None:
-    """The longest time that the tag lives; None if nothing needs protection.
+    """Return the tag's time to live; None if no protection is requested.
 
     Raises:
         UsageError: the text is not a duration of a second or more.
@@ -55,13 +55,13 @@ def retention_ms(text: str | None) -> int | None:
 def tagged_version(
     find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
 ) -> tuple[FoundVersion, str | None]:
-    """A version and the name of its tag, which expires by itself; None: there is no snapshot.
+    """Return a version and the name of its new tag with a time to live; None without a snapshot.
 
     Args:
-        again: find another version when one has expired before it had its tag.
+        again: whether to find another version if one expires before it gets its tag.
 
     Raises:
-        UsageError: the version does not exist, or not any more.
+        UsageError: the version does not exist or has expired.
         OSError: the file system refuses to write the tag.
     """
     for left in reversed(range(_TRIES)):
@@ -84,7 +84,7 @@ def tagged_version(
 def protected_version(
     find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
 ) -> Iterator[FoundVersion]:
-    """Protect a version by a tag, which is deleted at the end with the files that only it needs."""
+    """Protect a version by a tag. At the end, delete the tag and the files that only it needs."""
     (table, snapshot), name = tagged_version(find, retained_ms, again=again)
     try:
         yield table, snapshot
@@ -104,10 +104,10 @@ def protected_rows(
     *,
     again: bool,
 ) -> SchemaAndRows:
-    """The rows of a version, protected until they are read, the read fails, or it is dropped.
+    """Read a version that is protected until the reader is exhausted, fails, or is dropped.
 
     Args:
-        rows: plans the read of what `find` found.
+        rows: plans the read of the version that `find` returns.
 
     Raises:
         UsageError, OSError: as `tagged_version`; and whatever `rows` raises.
@@ -120,4 +120,4 @@ def protected_rows(
             yield from batches
 
     running = reading()
-    return next(running), running  # once begun, a generator that is dropped ends its protection
+    return next(running), running  # a started generator ends the protection when it is dropped

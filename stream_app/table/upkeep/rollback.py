@@ -1,27 +1,28 @@
-"""Makes an earlier version of a table the newest one, for good.
+"""Permanently makes an earlier version of a table the newest one.
 
-`plan_rollback` reads and decides, `roll_back` acts. It first announces the versions that it deletes
-(`table.upkeep.announcements`), so that no expiry and no tag interferes. The table is consistent
-after each step:
+`plan_rollback` reads and decides; `roll_back` deletes. It first announces the versions that it
+deletes (`table.upkeep.announcements`), so that no expiry and no tag interferes. The table is
+consistent after each step:
 
 1. reset consumers that are ahead to the target, if the caller asks for that,
 2. restore the target's snapshot file from its tag, if it has expired,
-3. delete changelogs and tags: after a rollback that dies, no reader must take them for those of
-   later snapshots with the same numbers,
-4. delete the hint LATEST, so that readers and writers list the folder. A hint at a target behind a
-   gap would let writers continue there, up to the snapshots that are not deleted yet,
-5. delete snapshots, the newest first, so that a shorter table remains; also those that were
+3. delete changelogs and tags: after a crash no reader must take them for those of later snapshots
+   with the same numbers,
+4. delete the hint LATEST, so that readers and writers list the folder. A hint at a target before a
+   gap would let writers commit into the gap,
+5. delete snapshots, the newest first, so that a shorter table remains, including those that were
    committed meanwhile; then write the hint LATEST,
-6. delete the files that only they held: a rollback that dies before leaves orphans,
+6. delete the files that only these versions held: an earlier crash leaves orphans,
 7. write the hint EARLIEST, withdraw the announcement, and publish a version of the main branch to
    Iceberg's readers.
 
 A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
 
-Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
-A streaming job of ours detects the rollback, and stops.
+Writers must not run meanwhile, because the rollback deletes what they commit on top of a deleted
+snapshot. A streaming job of stream_app detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6, and consumers ahead.
+Source: Paimon `table/RollbackHelper.java`, which does not delete the files of step 6 or reset
+consumers.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPlan:
-    """The target, and what the rollback deletes."""
+    """The target of a rollback, and the versions and files that it deletes."""
 
     target: Snapshot
     numbers: RollbackNumbers
@@ -72,10 +73,10 @@ class RollbackPlan:
 
 
 def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
-    """The version to go back to; a number may also be that of a tag whose snapshot has expired.
+    """Return the target of a rollback. A number may also name a tag's expired snapshot.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the version does not exist.
     """
     if version.is_latest:
         raise UsageError(
@@ -98,14 +99,14 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     """Plan a rollback, without changing anything.
 
     Raises:
-        UsageError: an expiry is deleting files of the target or of earlier versions, or died in
-            doing so; or it is deleting the same versions.
+        UsageError: an expiry is deleting, or crashed while deleting, files of the target or of
+            earlier versions; or it is deleting the same versions.
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     try:
         _check_no_expiry(table, target)
     except UsageError:
-        withdraw_rollbacks(table)  # of dead rollbacks, which would block the expiry
+        withdraw_rollbacks(table)  # left by crashed rollbacks, which would block the expiry
         raise
     numbers = _numbers(table, target)
     files = FilesToDelete()
@@ -115,20 +116,21 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         except FileNotFoundError as error:
             raise _changed(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
-            _check_no_expiry(table, target)  # it may just be deleting what was read
+            _check_no_expiry(table, target)  # it may be deleting what was read
             raise
     return RollbackPlan(target=target, numbers=numbers, files=files)
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
-    """Roll back. Repeating it with the same version completes a rollback that crashed.
+    """Roll the table back. A repetition with the same version completes a crashed rollback.
 
     Args:
-        resets_consumers: reset consumers that are ahead to behind the target.
+        resets_consumers: whether to reset consumers that are ahead to the snapshot after the
+            target.
 
     Raises:
-        UsageError: a living consumer would be cut, the table has changed since the plan was made,
-            or an expiry is deleting; nothing has changed.
+        UsageError: an active consumer is ahead, the table has changed since the plan, or an expiry
+            is deleting; nothing has changed.
         OSError: the file system refused.
     """
     announced, numbers = _announced(table, plan, resets_consumers=resets_consumers)
@@ -139,7 +141,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         if catalog is None:
             _prepare(table, plan, numbers)
             _check_alone(table, numbers, announced)
-        else:  # it does steps 2 to 5
+        else:  # the catalog does steps 2 to 5
             catalog.roll_back(numbers.target, max((numbers.target, *numbers.snapshots)))
     except BaseException:
         table.rollback_announcements.withdraw(announced)
@@ -160,7 +162,7 @@ def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
     for number in numbers.snapshots:  # 5
         _check_target(table, numbers.target)
         table.snapshots.delete(number)
-        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
+        table.snapshots.sync_deletions()  # otherwise a crash may restore snapshots after a gap
     _delete_latecomers(table, numbers.target)
     table.snapshots.write_latest_hint(numbers.target)
 
@@ -168,7 +170,7 @@ def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
 def _announced(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
 ) -> tuple[str, RollbackNumbers]:
-    """Announce the rollback and check for conflicts; the announcement and the final plan."""
+    """Announce the rollback and check for conflicts; return the announcement and final numbers."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         going={
@@ -177,8 +179,8 @@ def _announced(
     )
     announced = table.rollback_announcements.announce(announcement)
     try:
-        # In this order: expiring, tagging and following use the opposite one, so one side sees the
-        # conflict.
+        # Announce first, then check. Expiring, tagging and following use the opposite order, so one
+        # side sees the conflict.
         _check_no_expiry(table, plan.target)
         numbers = _numbers(table, plan.target)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
@@ -199,7 +201,7 @@ def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers
 
 
 def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
-    """Check that no writer has built on deleted snapshots, or removed our announcement."""
+    """Check that no writer has committed since, and that our announcement still exists."""
     newest = max((numbers.target, *numbers.snapshots))
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:
@@ -212,7 +214,7 @@ def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str
 
 
 def _check_target(table: FileStoreTable, target: int) -> None:
-    """Check that the target still exists, in spite of a concurrent expiry."""
+    """Check that no concurrent expiry has deleted the target."""
     if not table.snapshots.exists(target):
         raise UsageError(
             f"snapshot {target} has expired during the rollback to it: another writer has "
@@ -276,7 +278,7 @@ def _changed(table: FileStoreTable, what: str) -> UsageError:
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:
     """Delete the snapshots that were committed since the plan, because their base is gone.
 
-    A later committer finds its base snapshot gone, and takes its own back.
+    A later committer sees that its base snapshot is gone, and deletes its own snapshot.
     """
     while late := [number for number in table.snapshots.ids() if number > target]:
         for number in reversed(late):
@@ -287,7 +289,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """The files added after the target, except those that it or another branch needs."""
+    """Return the files added after the target that neither it nor another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     needed = collector.keep_files_of_others(protected, needed_files_cache())
@@ -301,8 +303,8 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
         for number in numbers.changelogs
         if number > numbers.target
     ]
-    # The first that goes has what came between it and an expired target; tags have files whose
-    # snapshots have expired.
+    # The first deleted snapshot has the files that came between an expired target and it. Tags have
+    # files whose snapshots have expired.
     for version in (*snapshots[:1], *tagged):
         add_live_files(collector, version, needed)
     for version in (*snapshots, *changelogs):
@@ -314,7 +316,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
 
 
 def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
-    """A snapshot to delete; None for a damaged one, of which only its own file is deleted."""
+    """Read a snapshot to delete; None if it is damaged, and only its own file is deleted."""
     try:
         return table.snapshots.snapshot(number)
     except CorruptFileError as error:
@@ -343,7 +345,7 @@ def _add_new(
 
 
 def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """The target without a lost changelog: expiry keeps a tag's data, not its changelog files."""
+    """Return the target without a lost changelog, which expiry deletes in spite of a tag."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target

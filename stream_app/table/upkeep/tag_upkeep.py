@@ -1,10 +1,10 @@
-"""Makes the tags that a table's options ask for, and deletes expired ones.
+"""Creates the tags that a table's options require, and deletes expired ones.
 
 A job calls it after its commits, and at the end of a period. Only the tags record the progress:
-after a crash the next job examines the snapshots behind the newest automatic tag.
+after a crash the next job examines the snapshots after the newest automatic tag.
 
-A period that ends without a later commit has no snapshot behind its end. With process time the job
-commits an empty snapshot for it before any other rows, because Paimon's automatic tags each need a
+A period that ends without a later commit has no snapshot after its end. With process time the job
+commits an empty snapshot for it before other rows, because each automatic tag of Paimon needs a
 separate snapshot.
 
 Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java` (`forceCreatingSnapshot`),
@@ -54,7 +54,7 @@ _CAUGHT_UP_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagUpkeepReport:
-    """The names of created and deleted tags, and the number of files deleted with tags."""
+    """The names of created and deleted tags, and the files that were deleted with tags."""
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """Upkeep of one table's tags; remembers examined snapshots and the next tag's time."""
+    """Creates and deletes one table's tags, and remembers the next tag's time."""
 
     table: FileStoreTable
     _looked_at: int = field(init=False, default=0)
@@ -73,9 +73,9 @@ class TagUpkeep:
     _due_ms: int | None = field(init=False, default=None)
 
     def is_due(self) -> bool:
-        """Whether, by the clock, a period without a tag is over; watermarks do not count here.
+        """Whether a period without a tag is over by the clock; watermarks do not count here.
 
-        Asks the table only the first time, and when a tag is due.
+        It reads the table only at the first call, and when a tag is due.
 
         Raises:
             UsageError: the options contradict each other.
@@ -90,16 +90,16 @@ class TagUpkeep:
         return self._due_ms is not None and now_ms >= self._due_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
-        """Make due tags, then delete tags beyond the retained number, and expired ones.
+        """Create due tags, then delete tags beyond the retained number, and expired tags.
 
         Args:
-            makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
-                for a caller that may commit at this moment.
+            makes_snapshots: whether to commit snapshots for periods that are over and have none
+                after their end. Only a caller that may commit at this moment sets it.
 
         Raises:
             UsageError: the options contradict each other.
             CorruptFileError: a tag, or its metadata, cannot be read.
-            CommitError: others won every race for a snapshot.
+            CommitError: other writers won every race for a snapshot.
         """
         rules = tag_rules(self.table)
         created = () if rules is None else self._create(rules)
@@ -112,7 +112,7 @@ class TagUpkeep:
             try:
                 plan = plan_tag_deletion(self.table, deleted)
             except UsageError:
-                continue  # another process, which does the same, has deleted one of them
+                continue  # another process has just deleted one of these tags
             break
         delete_tags(self.table, plan)
         return TagUpkeepReport(
@@ -132,7 +132,7 @@ class TagUpkeep:
             nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
             FileStoreCommit(self.table, history).commit_appends(nothing)
             given = self._create(rules)
-            if not given:  # more snapshots would be as much in vain
+            if not given:  # further snapshots would not help either
                 break
             created += given
         return created
@@ -144,13 +144,13 @@ class TagUpkeep:
         if now_ms is None or latest is None:
             return False
         if latest.snapshot_id + 1 < begin:
-            return False  # the newest tag lies ahead of the table: what would be made gets no tag
+            return False  # the newest tag is ahead of the table, so a new snapshot would get no tag
         is_untagged = latest.snapshot_id >= begin
         newest = snapshot_time(self.table, latest) if is_untagged else None
         return lacks_snapshot(rules, next_begin, newest, now_ms)
 
     def _next(self, rules: TagRules) -> tuple[int, int | None]:
-        """The snapshot and the period that come next."""
+        """Return the number of the next snapshot to examine, and the begin of the next period."""
         begin, next_begin = first_snapshot(rules, self._tags(rules))
         self._is_due_known, self._due_ms = True, due_ms(rules, next_begin)
         return begin, next_begin
@@ -178,16 +178,16 @@ class TagUpkeep:
             )
             try:
                 created += [due.name] if create_tag(self.table, tag) else []
-            except UsageError:  # it has expired meanwhile: the next one gets the tag
+            except UsageError:  # it has expired meanwhile, so the next snapshot gets the tag
                 break
         else:
-            # What is due next follows from the tags that were given.
+            # The created tags determine what is due next.
             self._is_due_known = not created
             self._looked_at = max(self._looked_at, *by_number) if by_number else self._looked_at
         return tuple(created)
 
     def _tags(self, rules: TagRules) -> list[Tag]:
-        """The newest automatic tag, which records the progress."""
+        """Return the newest automatic tag, which records the progress, or no tag."""
         manager = self.table.tags
         begun = [
             (begin, name)
@@ -198,7 +198,7 @@ class TagUpkeep:
         return [] if tag is None else [tag]
 
     def _snapshots(self, begin: int) -> Sequence[Snapshot]:
-        """The existing snapshots from a number on, ascending."""
+        """Yield the existing snapshots from a number on, ascending."""
         snapshots = self.table.snapshots
         newest_first = list(snapshots.backwards(down_to=begin))
         return newest_first[::-1]
@@ -218,10 +218,10 @@ class TagUpkeep:
         return tuple(dict.fromkeys(over))
 
     def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
-        """Tags of reads that have outlived their time to live, by the age of the tags' files.
+        """Return names of protecting tags beyond their time to live, by the age of their files.
 
-        Wall-clock times do not serve: a reader may have another time zone, and wall clocks are
-        adjusted.
+        The tags' wall-clock times are unsuitable: a reader may have another time zone, and wall
+        clocks are adjusted.
         """
         begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
         return expired_tags(begun, self.table.clock.now_ms())

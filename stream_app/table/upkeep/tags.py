@@ -1,7 +1,7 @@
-"""Creates tags, deletes tags with the files that only they need, and reads the options of tagging.
+"""Creates tags, deletes tags with the files that only they need, and reads the tag options.
 
-A tag's file is deleted before its data. So a crash in between leaves orphans, which `orphan_files`
-finds, and never a tag without its data.
+A tag's file is deleted before its data. So a crash in between leaves orphans for `orphan_files`,
+and never a tag without its data.
 
 Source: Paimon `utils/TagManager.java`, `operation/TagDeletion.java`, `tag/TagAutoCreation.java`.
 """
@@ -50,15 +50,16 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 def new_tag(
     table: FileStoreTable, name: str, number: int | None = None, retained_ms: int | None = None
 ) -> Tag:
-    """A tag that does not exist yet; `create_tag` creates it.
+    """Return a tag that does not exist yet; `create_tag` creates it.
 
     Args:
-        number: the number of a snapshot, or of one that another tag keeps; None: the newest
-            snapshot.
-        retained_ms: after which it may be deleted; None: as ``tag.default-time-retained`` says.
+        number: the number of a snapshot, perhaps an expired one that another tag keeps; None: the
+            newest.
+        retained_ms: the milliseconds after which the tag may be deleted; None:
+            ``tag.default-time-retained``.
 
     Raises:
-        UsageError: there is no such snapshot, or the name is taken or no name.
+        UsageError: the snapshot does not exist, or the name is taken or invalid.
     """
     table.tags.check_name(name)
     if name in table.tags.names():
@@ -76,15 +77,15 @@ def new_tag(
 
 
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
-    """Create the tag; False when its name was taken meanwhile.
+    """Create the tag; False if its name was taken meanwhile.
 
-    If an expiry or a rollback of stream_app runs concurrently, the tagged version is complete, or
-    there is no tag. An expiry of another engine that is deleting the version's files at this moment
-    cannot be seen.
+    If an expiry or a rollback of stream_app runs concurrently, either the tagged version is
+    complete, or no tag remains. Another engine's expiry that is deleting the version's files goes
+    unnoticed.
 
     Raises:
-        UsageError: the snapshot has expired meanwhile, or is expiring; there is no tag.
-        OSError: the file system refused; there may be a tag.
+        UsageError: the snapshot has expired meanwhile or is expiring; no tag remains.
+        OSError: the file system refused; the tag may exist.
     """
     if not table.tags.create(tag):
         return False
@@ -105,17 +106,17 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
 
 
 def _gone(table: FileStoreTable, tag: Tag) -> str | None:
-    """The reason why the version is lost despite its new tag; None if the version is complete.
+    """Return the reason why the version is lost despite its new tag; None if it is complete.
 
-    An expiry takes its announcement back when the snapshots are gone, so this checks the snapshots
-    last.
+    An expiry withdraws its announcement after it has deleted the snapshots, so this checks the
+    snapshots last.
     """
     number = tag.snapshot.snapshot_id
     if is_announced(table, number):
         return "was expiring"
     if is_rolled_back(table, number):
         return "was being deleted by a rollback"
-    # The deletion of the last other name looks for this one afterwards, so one side sees the other.
+    # The deletion of the last other tag then looks for this one, so one side sees the other.
     kept = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
     )
@@ -127,9 +128,9 @@ class TagDeletion:
     """The files that are deleted with tags.
 
     Attributes:
-        files: those that only these tags held; none while their snapshots are there.
-        held: the numbers of the versions that these tags alone held.
-        unreadable: names of tags that cannot be read: then all its files become orphans.
+        files: the files that only these tags held; none while their snapshots exist.
+        held: the numbers of the versions that only these tags held.
+        unreadable: names of unreadable tags, whose files become orphans.
     """
 
     tags: tuple[Tag, ...]
@@ -139,10 +140,10 @@ class TagDeletion:
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
-    """The files that are deleted with the tags of these names.
+    """Plan the deletion of tags, with the files that are deleted with them.
 
     Raises:
-        UsageError: there is no such tag.
+        UsageError: a tag does not exist.
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
@@ -189,13 +190,13 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     """
     table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
-        return  # another process has just given one of these versions another name
+        return  # another process has just created another tag for one of these versions
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
     if deletion.files.count and any(
         version.delta_manifest_list in lists
         for version in protected_versions(table).others_snapshots()
     ):
-        return  # another branch has this version, or has just begun there
+        return  # another branch has this version, or has just begun at it
     clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, deletion.files, clean_folders=clean)
 
@@ -203,10 +204,10 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
 def _files(
     table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
 ) -> FilesToDelete:
-    """The files that only these versions have.
+    """Return the files that only these versions have.
 
-    It compares them with their nearest retained neighbours alone. A file is live in consecutive
-    versions, so one that any retained version has, a neighbour has too.
+    It compares them only with their nearest retained neighbours. A file is live in consecutive
+    versions, so a neighbour has each file that any retained version has.
     """
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
@@ -220,7 +221,7 @@ def _files(
     needed += _flushed_changelogs(table, collector.reads)
     needed += [collector.reads.live_files(version) for version in kept]
     collector.keep_metadata_of(kept)
-    if not table.options.writes_changelog:  # else changelogs have lists of their own
+    if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in going:
@@ -241,7 +242,7 @@ def add_live_files(
 
 
 def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[frozenset[FileKey]]:
-    """Data files that are the changelog of versions whose changelog outlives them."""
+    """Return the data files that serve as the changelog of long-lived changelogs."""
     if table.options.writes_changelog:
         return []
     changelogs = map(table.changelogs.changelog, table.changelogs.ids())
@@ -284,10 +285,10 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
 
 
 def tag_rules(table: FileStoreTable) -> TagRules | None:
-    """The rules of automatic tagging; None: there is none.
+    """Return the rules of automatic tagging; None without it.
 
     Raises:
-        UsageError: the delay is as long as a period, so no tag would ever be in time.
+        UsageError: the delay is as long as a period, so no tag would be in time.
     """
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] not in ("process-time", "watermark"):
@@ -314,7 +315,7 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
 
 
 def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
-    """The wall-clock time by which a snapshot gets its tag."""
+    """Return the wall-clock time that determines a snapshot's tag."""
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] == "watermark":
         millis, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
@@ -326,7 +327,7 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
 
 
 def process_time_ms(table: FileStoreTable) -> int | None:
-    """The wall-clock time by which tags become due; None: they wait for watermarks."""
+    """Return the wall-clock time by which tags become due; None without process time."""
     if table.options[TAG_AUTOMATIC_CREATION] != "process-time":
         return None
     return wall_clock_ms(table.clock.now_ms(), _zone(table.options[SINK_PROCESS_TIME_ZONE]))

@@ -1,9 +1,9 @@
 """Refuses tables whose versions stream_app cannot delete or tag safely.
 
 The upkeep verbs call it before they plan anything. These checks are weaker than those for writing
-(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
-and need not understand its rows. So an unsupported merge engine, file format or bucket function is
-accepted here. An unknown option is refused, because other readers may need files by it that an
+(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must locate
+it, but need not read its rows. So unsupported merge engines, file formats and bucket functions are
+accepted here. An unknown option is refused, because with it other readers may need files that an
 expiry deletes.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
@@ -21,11 +21,11 @@ from stream_app.table.storage_errors import storage_errors
 def check_versions_known(table: FileStoreTable) -> None:
     """Refuse a table with versions outside its folder.
 
-    Files that lie elsewhere are found by the path in their manifest entry
-    (`FileStorePathFactory.data_file`), which refuses another file system.
+    Manifest entries have the paths of files outside the folder; `FileStorePathFactory.data_file`
+    refuses other file systems.
 
     Raises:
-        UnsupportedTableError: names everything that stands in the way.
+        UnsupportedTableError: the table has such versions; the error names every obstacle.
     """
     is_servers = table.branch and table.environment.snapshot_loader is not None
     server = [f"branch {table.branch!r} is kept by a REST catalog's server"] if is_servers else []
@@ -33,10 +33,10 @@ def check_versions_known(table: FileStoreTable) -> None:
 
 
 def check_is_main(table: FileStoreTable) -> None:
-    """Refuse a branch, for what concerns all branches of a table.
+    """Refuse a branch, for operations on all branches of a table.
 
     Raises:
-        UsageError: it is a branch.
+        UsageError: the table is a branch.
     """
     if table.branch:
         raise UsageError(
@@ -47,10 +47,10 @@ def check_is_main(table: FileStoreTable) -> None:
 
 
 def check_expirable(table: FileStoreTable) -> None:
-    """Refuse a table whose versions stream_app must not delete or tag, or cannot find.
+    """Refuse a table whose versions stream_app must not delete or tag, or cannot locate.
 
     Raises:
-        UnsupportedTableError: names everything that stands in the way.
+        UnsupportedTableError: the error names every obstacle.
     """
     check_versions_known(table)
     check_purpose(table.schema.options, Purpose.EXPIRE, where=table.version_root)

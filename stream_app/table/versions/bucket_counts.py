@@ -1,7 +1,7 @@
-"""The number of buckets of each partition of a table.
+"""Determines the number of buckets of each partition of a table.
 
 A file's manifest entry records the number by which its rows were hashed. A partition keeps that
-number until it is overwritten, whatever the table's option ``bucket`` says since.
+number until it is overwritten, even if the table's option ``bucket`` changes.
 
 Source: Paimon `manifest/ManifestEntry.java#totalBuckets`,
 `operation/commit/ConflictDetection.java`.
@@ -21,11 +21,11 @@ from stream_app.table.versions.index_manifests import BucketBasis
 def counts_after(
     known: Mapping[bytes, int], entries: Iterable[ManifestEntry], bucket: int
 ) -> Mapping[bytes, int]:
-    """The partitions whose number of buckets is not the table's, after some further entries.
+    """Return the partitions whose number of buckets differs from the table's option.
 
     Args:
-        known: those before; it is returned when nothing changes.
-        entries: in the order of their commits.
+        known: the result before `entries`; it is returned itself if nothing changes.
+        entries: further entries, in the order of their commits.
         bucket: the table's option.
     """
     counts = dict(known)
@@ -40,7 +40,7 @@ def counts_after(
 
 
 def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:
-    """A snapshot as the one by which rows are routed: by an index, or by numbers of buckets."""
+    """Return the basis by which a snapshot routes rows: its index, or its bucket counts."""
     index, counts = snapshot.index_manifest, dict[bytes, int]()
     if table.kind.has_bucket_number:
         live = FileStoreScan(table).iterate_live(snapshot)

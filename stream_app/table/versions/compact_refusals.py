@@ -1,4 +1,4 @@
-"""Refuses files that this process cannot compact, before it adds more to their bucket.
+"""Refuses files that this process cannot compact, before it adds more files to their bucket.
 
 A job checks every file that it reads from a manifest, at its start and later. Otherwise the job
 would keep writing until a compaction fails.
@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True)
 class CompactableFiles:
-    """Judges the files of one table, and checks each schema once."""
+    """Checks the files of one table, and each schema once."""
 
     table: FileStoreTable
     _known: set[int] = field(init=False, default_factory=set)
@@ -32,8 +32,8 @@ class CompactableFiles:
         """Check that a live file can be read and rewritten.
 
         Raises:
-            UnsupportedTableError: its format is another, or its columns do not fit those that the
-                table had when it was opened.
+            UnsupportedTableError: stream_app cannot read the file's format, or its columns differ
+                from the opened table's.
         """
         if format_of_file(file.file_name) is None and not self._leaves_compaction:
             raise UnsupportedTableError(
@@ -73,9 +73,7 @@ class CompactableFiles:
             )
 
     def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
-        """Check that a file's schema has no column that ours lacks: compaction would drop its
-        values.
-        """
+        """Check that a file's schema has our columns, because compaction would drop others."""
         if not same:
             raise UnsupportedTableError(
                 f"another writer has changed the columns: its files have schema {schema_id}, this "
@@ -89,9 +87,9 @@ class CompactableFiles:
 def compactable_entries(
     table: FileStoreTable, snapshot: Snapshot, buckets: Collection[BucketId] | None
 ) -> Iterator[ManifestEntry]:
-    """The live files of a snapshot, in all partitions or in those of buckets; checks each of them.
+    """Yield a snapshot's live files, in all partitions or those of `buckets`, and check each.
 
-    Files of a newer schema are not judged, because compactions skip them.
+    Files of a newer schema are not checked, because compactions skip them.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

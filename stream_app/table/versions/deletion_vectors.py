@@ -1,6 +1,6 @@
 """Reads a snapshot's deletion vectors, and computes how a commit changes them.
 
-A commit that deletes data files, or rows of them, calls in this order:
+A commit that deletes data files, or some of their rows, calls in this order:
 
 1. `index_changes`, once for each bucket. It writes index files and returns ADD and DELETE entries.
    Until a snapshot names the files they are orphans.
@@ -28,9 +28,9 @@ from stream_app.table.versions.index_manifests import index_manifest, write_inde
 def deletion_vectors(
     table: FileStoreTable, snapshot: Snapshot, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, BucketVectors]:
-    """The deletion vectors of a snapshot, of all buckets or of some.
+    """Return a snapshot's deletion vectors, of all buckets or of some.
 
-    A bucket without any is absent, or empty after some of Paimon's compactions.
+    A bucket without vectors is absent, or empty after some of Paimon's compactions.
 
     Raises:
         CorruptFileError: the index manifest or a file of vectors is missing or unreadable.
@@ -50,12 +50,12 @@ def index_changes(
     gone: Collection[str] = (),
     deleted: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
-    """Write the changed index files of a bucket; returns DELETE entries, then ADD entries.
+    """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
-        live: index files of the table, or of the bucket.
+        live: the live index files of the table, or of the bucket.
         gone: names of data files that a compaction or an overwrite deletes.
-        deleted: by data file: rows to delete, in addition to those deleted before.
+        deleted: data file → rows to delete, in addition to those already deleted.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
@@ -84,7 +84,7 @@ def index_changes(
 def new_index_manifest(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
-    """The index manifest of the snapshot on top of `latest`; the same one when nothing changes."""
+    """Return the index manifest's name on top of `latest`; the same name if nothing changes."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous

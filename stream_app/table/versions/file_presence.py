@@ -16,23 +16,23 @@ _RESTORE = (
 
 @dataclass(slots=True)
 class FilePresence:
-    """The contents of a table's folders; files added after a listing are not seen."""
+    """Lists a table's folders on first use; files added after a listing are not seen."""
 
     table: FileStoreTable
     _folders: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
     _schemas: frozenset[int] | None = field(init=False, default=None)
 
     def schemas(self) -> frozenset[int]:
-        """The numbers of the schemas that exist."""
+        """Return the numbers of the existing schemas."""
         if self._schemas is None:
             self._schemas = frozenset(self.table.schemas.ids())
         return self._schemas
 
     def findings(self, path: str, size: int | None) -> Iterator[Finding]:
-        """Problems of a file that must exist.
+        """Yield the problems of a file that must exist.
 
         Args:
-            size: the recorded size in bytes; None when there is no record of it.
+            size: the recorded size in bytes; None if it was not recorded.
         """
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:

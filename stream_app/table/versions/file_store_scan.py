@@ -24,7 +24,7 @@ class FileStoreScan:
     table: FileStoreTable
 
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """All manifests that make up a snapshot, oldest first."""
+        """Return all manifests of a snapshot, oldest first."""
         return self.manifests_before(snapshot) + self._delta_manifests(snapshot)
 
     def live(
@@ -33,7 +33,7 @@ class FileStoreScan:
         buckets: Collection[BucketId] | None = None,
         pruning: ScanPruning | None = None,
     ) -> list[ManifestEntry]:
-        """The live files of a snapshot, of all buckets or of some; none without a snapshot.
+        """Return a snapshot's live files, of all buckets or of some; empty without a snapshot.
 
         Args:
             pruning: skips partitions and buckets without a matching row.
@@ -46,10 +46,10 @@ class FileStoreScan:
     def live_in(
         self, snapshot: Snapshot | None, partitions: Collection[bytes]
     ) -> list[ManifestEntry]:
-        """The live files of some partitions, in all of their buckets; none without a snapshot.
+        """Return the live files of all buckets of partitions; empty without a snapshot.
 
         Args:
-            partitions: serialized.
+            partitions: the serialized partitions.
         """
         if snapshot is None or not partitions:
             return []
@@ -61,7 +61,7 @@ class FileStoreScan:
         return live_entries(entries)
 
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
-        """The live files of a snapshot, a manifest at a time: for tables with very many files."""
+        """Yield a snapshot's live files manifest by manifest, for tables with very many files."""
         metas = self.manifests(snapshot)
         deleted = {
             entry.identity
@@ -73,22 +73,22 @@ class FileStoreScan:
                 yield entry
 
     def manifests_before(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """The manifests of a snapshot's base, which may have expired."""
+        """Return the manifests of a snapshot's base, which may have expired."""
         read_list = self.table.manifests.read_list
         return read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
 
     def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The live files of a snapshot's base."""
+        """Return the live files of a snapshot's base."""
         return live_entries(self._entries(self.manifests_before(snapshot), None))
 
     def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
-        """A snapshot's changes of data files."""
+        """Return a snapshot's changes of data files."""
         return list(self._entries(self._delta_manifests(snapshot), None, pruning))
 
     def changelog(
         self, snapshot: Snapshot, pruning: ScanPruning | None = None
     ) -> list[ManifestEntry]:
-        """A snapshot's changelog files."""
+        """Return a snapshot's changelog files."""
         if snapshot.changelog_manifest_list is None:
             return []
         metas = self.table.manifests.read_list(
@@ -127,7 +127,7 @@ class FileStoreScan:
         types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
-        # A null bound means that the bound is unknown, or that the column is null everywhere.
+        # A null bound is unknown, or the column has only nulls.
         bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
         if not bounded:
             return bool(partitions)

@@ -1,8 +1,7 @@
-"""Caches the index manifests that this process has read or written, and the key hashes that they
-name.
+"""Caches the index manifests that this process has read or written, and their key hashes.
 
-An index manifest never changes, and its name is unique. A job's committer reads the one that it has
-just written, and each task of an epoch the same one.
+An index manifest never changes, and its name is unique. A job's committer reads the index manifest
+that it has just written, and all tasks of an epoch read the same one.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class BucketBasis:
-    """The version by which an epoch's rows got their buckets: of an index, or of partitions.
+    """The index or bucket counts by which an epoch's rows got their buckets.
 
-    Only kinds of tables with an index of keys look at the manifests, which are None without one.
+    Only tables with a hash index have the manifests; otherwise they are None.
 
     Attributes:
         routed_on: the index manifest by whose hashes the rows got their buckets.
-        written_on: the index manifest to whose hashes the epoch adds those of new keys.
-        snapshot_id: the version in which keys find their rows, where these may be in any partition;
-            0: it is empty. None: no older row counts.
-        bucket_counts: partition → its number of buckets, where that is not the table's.
+        written_on: the index manifest to which the epoch adds the hashes of new keys.
+        snapshot_id: with cross-partition upsert, the snapshot in which keys find their rows; 0 if
+            it is empty. None: no older row counts.
+        bucket_counts: partition → its number of buckets, if that differs from the table's.
     """
 
     routed_on: str | None = None
@@ -56,7 +55,7 @@ class IndexManifest:
         """Partition → bucket → the file with the hashes of its keys.
 
         Raises:
-            CorruptFileError: a bucket has two.
+            CorruptFileError: a bucket has two such files.
         """
         by_partition: dict[bytes, dict[int, IndexManifestEntry]] = {}
         for entry in self.entries:
@@ -76,13 +75,13 @@ class IndexManifest:
         return by_partition
 
     def counts(self, partition: bytes) -> dict[int, int]:
-        """The number of hashes in the index of each bucket, for one partition."""
+        """Return the number of hashes in the index of each bucket of a partition."""
         buckets = self.hashes.get(partition, {})
         return {bucket: entry.index_file.row_count for bucket, entry in buckets.items()}
 
     @cached_property
     def hash_files(self) -> Mapping[BucketId, str]:
-        """Bucket → name of the file with the hashes of its keys."""
+        """Bucket → the name of the file with the hashes of its keys."""
         return {
             (partition, bucket): entry.index_file.file_name
             for partition, buckets in self.hashes.items()
@@ -97,10 +96,10 @@ _NONE = IndexManifest("", ())
 
 
 def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
-    """The index files of a snapshot that names this index manifest; none without one.
+    """Read an index manifest, perhaps from the cache; empty without a name.
 
     Raises:
-        CorruptFileError: it is missing or unreadable.
+        CorruptFileError: the index manifest is missing or unreadable.
     """
     if name is None:
         return _NONE

@@ -1,4 +1,4 @@
-"""Finds the rows of some keys in a bucket's files, and reads as little of each as possible.
+"""Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
 Compactions (`kinds.keyed_compaction`) and writers (`bucket_lookup`) use it for their look-ups.
 `mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
@@ -49,10 +49,10 @@ class LookupReader:
     """Implements `mergetree.file_access.RowPlaceReader`.
 
     Attributes:
-        columns, system: what is read; see `FileStoreTable.bucket_files`.
-        keys: returns the keys, and may read files for them; called once at most.
-        key_count: their approximate number.
-        copies: None: the table has none.
+        columns, system: the columns to read; see `FileStoreTable.bucket_files`.
+        keys: returns the keys, perhaps after a read of files; it is called at most once.
+        key_count: the approximate number of keys.
+        copies: the local copies; None: the table uses none.
     """
 
     table: FileStoreTable
@@ -125,7 +125,7 @@ class LookupReader:
             yield batch.filter(pa.array(rest)), places[rest]
 
     def _copied_files(self) -> BucketFiles:
-        """The files as local copies hold them: the key alone, or whole rows."""
+        """Return the access to files by a local copy's columns: only the key, or whole rows."""
         if self.columns == self.table.schema.key_type and not self.system:
             return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
         return self.table.bucket_files(*self.bucket)
@@ -142,7 +142,7 @@ class LookupReader:
 
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
-    """The local copies of a table whose compactions look rows up; None: it has none."""
+    """Return a table's local copies for look-ups; None if its compactions look up no rows."""
     most_bytes = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
     if most_bytes == 0 or not table.options.looks_up:
         return None
@@ -163,10 +163,10 @@ def bucket_lookup(
     columns: Sequence[str],
     vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
 ) -> KeyLookup:
-    """A lookup that gives the key, some columns, and those by which rows are ordered.
+    """Return a lookup of rows with the key, `columns` and the sequence fields.
 
     Args:
-        vectors: by the name of a data file, its rows that do not count.
+        vectors: name of a data file → its deleted rows.
 
     Raises:
         UnsupportedTableError: the table has no primary key, or another merge engine than
@@ -191,7 +191,7 @@ def version_lookup(
     bucket: int,
     vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
 ) -> VersionLookup:
-    """A lookup that gives whole versions of a table with a history, by the keys of its source."""
+    """Return a lookup of whole row versions by the source's key, for a table with a history."""
     schema = table.schema
     of_source = schema.fields.project(schema.trimmed_primary_keys[:-1])
     count = len(of_source.names)
@@ -231,7 +231,7 @@ def _reader_of_keys(
 def keys_of_files(
     table: FileStoreTable, bucket: BucketId, files: Sequence[DataFileMeta]
 ) -> WantedKeys:
-    """The keys of some files of a bucket, ascending.
+    """Return the keys of a bucket's files, ascending.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -244,7 +244,7 @@ def keys_of_files(
 
 
 def _key_at(key: RowType, batch: pa.RecordBatch, row: int) -> bytes:
-    """The bytes of the key in a row."""
+    """Return a row's key as bytes."""
     return serialize_arrow_row([batch.column(name) for name in key.names], key.types, row)
 
 
@@ -252,7 +252,7 @@ def check_lookup(table: FileStoreTable) -> None:
     """Check that a table's rows can be looked up.
 
     Raises:
-        UnsupportedTableError: they cannot be.
+        UnsupportedTableError: they cannot be looked up.
     """
     if not table.kind.merges_by_key:
         raise UnsupportedTableError(

@@ -1,8 +1,8 @@
-"""Reads manifests for deletions: each at most once, several at a time, without statistics.
+"""Reads manifests for deletions: each at most once, in parallel and without statistics.
 
-Unlike a reader's, these lists and manifests may be gone, because an earlier expiry crashed after it
-deleted some. That expiry had finished with them: it deletes files before the manifests that name
-them. A partly readable list proves nothing: the ADD that protects a file may be in the other half.
+An earlier expiry may have crashed after it deleted some of these lists and manifests. They name no
+more files to delete, because an expiry deletes files before the manifests that name them. A partly
+readable list proves nothing, because the ADD that protects a file may be in the missing part.
 
 Source: Paimon `operation/FileDeletionBase.java`, `manifest/ExpireFileEntry.java`.
 """
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 class ManifestReads:
     """A cache of one table's manifests, for one expiry.
 
-    A list is None when it is gone or cannot be read; the latter is logged.
+    A list is None if it is gone or unreadable; the latter is logged.
     """
 
     table: FileStoreTable
@@ -53,13 +53,13 @@ class ManifestReads:
             self._manifests.update(zip((meta.file_name for meta in new), contents, strict=True))
 
     def metas(self, name: str) -> list[ManifestFileMeta] | None:
-        """The manifests of a list."""
+        """Return the manifests of a list."""
         if name not in self._lists:
             self._lists[name] = self._list(name)
         return self._lists[name]
 
     def entries(self, name: str) -> list[ManifestEntry] | None:
-        """The entries of all manifests of a list, in order, without their statistics."""
+        """Return the entries of all manifests of a list, in order, without statistics."""
         metas = self.metas(name)
         if metas is None:
             return None
@@ -74,20 +74,20 @@ class ManifestReads:
         return entries
 
     def added_entries(self, name: str) -> list[ManifestEntry]:
-        """The ADD entries of a list, as far as its manifests exist: each entry counts by itself."""
+        """Return the ADD entries of a list's existing manifests, of which each counts by itself."""
         manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
         entries = [entry for of_manifest in manifests for entry in of_manifest or ()]
         return [entry for entry in entries if entry.kind is FileKind.ADD]
 
     def index_entries(self, name: str) -> list[IndexManifestEntry] | None:
-        """The index files of an index manifest."""
+        """Return the index files of an index manifest."""
         if name not in self._indexes:
             read = self.table.manifests.read_index_manifest
             self._indexes[name] = self._unless_gone(name, read)
         return self._indexes[name]
 
     def live_files(self, snapshot: Snapshot) -> frozenset[FileKey]:
-        """The data files of a version that stays.
+        """Return the data files of a retained version.
 
         Raises:
             CorruptFileError: a manifest is missing or unreadable, so the files to keep are unknown.
@@ -97,7 +97,7 @@ class ManifestReads:
         return frozenset(file_key(entry) for entry in live_entries(entries))
 
     def added_files(self, version: Snapshot, *, may_be_gone: bool = False) -> frozenset[FileKey]:
-        """The data files that a version has added to the table.
+        """Return the data files that a version has added to the table.
 
         Args:
             may_be_gone: as `names`.
@@ -120,12 +120,12 @@ class ManifestReads:
         return entries
 
     def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
-        """The names of all metadata and index files of a version that stays.
+        """Return the names of all metadata and index files of a retained version.
 
-        The files of its changelog are not included.
+        The result omits the files of its changelog.
 
         Args:
-            may_be_gone: a long-lived changelog may have lost them.
+            may_be_gone: whether files may be missing, as of a long-lived changelog.
 
         Raises:
             CorruptFileError: a list or the index manifest is missing or unreadable.
@@ -165,7 +165,7 @@ class ManifestReads:
 
 
 def _slim(entry: ManifestEntry) -> ManifestEntry:
-    """The entry without the large parts that do not locate its file."""
+    """Return the entry without large fields that do not locate its file."""
     file = replace(
         entry.file,
         min_key=EMPTY_ROW,

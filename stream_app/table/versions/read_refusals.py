@@ -1,6 +1,6 @@
-"""Refuses tables that we would read wrongly, and warns of unknown parts of a table.
+"""Refuses tables that stream_app would read wrongly, and warns of unknown parts of a table.
 
-`model.options.option_support` has the decision for each option.
+`model.options.option_support` decides about each option.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import check_purpose, unknown_options
+from stream_app.model.options.file_options import DATA_EVOLUTION_ENABLED
 from stream_app.model.options.option_support import Purpose
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.table.file_store_table import FileStoreTable
@@ -18,13 +20,14 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_readable(table: FileStoreTable, *, merges: bool) -> None:
-    """Refuse a table whose rows we would read wrongly.
+    """Refuse a table whose rows stream_app would read wrongly.
 
     Args:
-        merges: the read merges versions of a key; else it reads changes as they are in files.
+        merges: whether the read merges versions of a key; else it reads the changes in files as
+            they are.
 
     Raises:
-        UnsupportedTableError: names every obstacle.
+        UnsupportedTableError: the error names every obstacle.
     """
     options = table.schema.options
     others = []
@@ -33,7 +36,26 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         others.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
         others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
+    if table.kind.merges_by_key and table.schema.joins_files:
+        others.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
     check_purpose(options, Purpose.READ, others, table.location)
+
+
+def check_changes_readable(table: FileStoreTable) -> None:
+    """Refuse a table whose changes we would read wrongly.
+
+    Raises:
+        UnsupportedTableError: as `check_readable`; or an update of some columns of older rows may
+            be in a file of these columns alone.
+    """
+    check_readable(table, merges=False)
+    if table.schema.joins_files:
+        raise UnsupportedTableError(
+            f"{DATA_EVOLUTION_ENABLED.key} = true: a file may hold some columns of older rows, "
+            "which are no rows that came in",
+            where=table.location,
+            fix="read versions whole, or the changes with Paimon's own readers",
+        )
 
 
 def warn_of_unknown(table: FileStoreTable) -> None:

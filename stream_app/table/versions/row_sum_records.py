@@ -1,4 +1,4 @@
-"""Reads the record of a table's checksum from a snapshot (`planning.commit.carried_sums`).
+"""Reads a table's checksum from a snapshot (`planning.commit.carried_sums`).
 
 `table.commit.recorded_sums` carries the record to the next snapshot.
 """
@@ -13,7 +13,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_of(snapshot: Snapshot) -> SumRecord | None:
-    """The record that a snapshot carries; None without one.
+    """Return the record that a snapshot carries; None without one.
 
     Raises:
         CorruptFileError: it cannot be read.
@@ -23,7 +23,7 @@ def record_of(snapshot: Snapshot) -> SumRecord | None:
 
 
 def record_below(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
-    """The record on which a commit stands. It counts from there if the snapshot has none.
+    """Return the record on which a commit is based; a new one if the snapshot has none.
 
     Raises:
         CorruptFileError: it cannot be read.

@@ -34,10 +34,10 @@ class Version:
     """Selects a version of a table by at most one attribute; without any, the latest.
 
     Attributes:
-        snapshot: a number.
-        tag: a name.
-        timestamp: the newest snapshot that existed at this time.
-        watermark: the oldest snapshot with at least this watermark (milliseconds).
+        snapshot: the number of a snapshot.
+        tag: the name of a tag.
+        timestamp: a time, which selects the newest snapshot that existed then.
+        watermark: milliseconds, which select the oldest snapshot with at least this watermark.
     """
 
     snapshot: int | None = None
@@ -64,10 +64,10 @@ class Version:
 
 
 def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
-    """The snapshot of a version; None when the latest is selected and none exists.
+    """Return the snapshot of a version; None if the latest is selected and none exists.
 
     Raises:
-        UsageError: it does not exist or has expired; names those that exist.
+        UsageError: the version does not exist or has expired; the error names existing ones.
     """
     if version.snapshot is not None:
         return numbered_snapshot(table, version.snapshot)
@@ -81,9 +81,9 @@ def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
 
 
 def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
-    """The table with the columns of a version, and the version's snapshot.
+    """Return the table with the columns of a version, and the version's snapshot.
 
-    Where the latest is asked for, a table's own options may name another (``scan.snapshot-id``).
+    If the latest is selected, the table's own options may name another (``scan.snapshot-id``).
 
     Raises:
         UsageError: as `snapshot_of`, or as `stored_version`.
@@ -99,7 +99,7 @@ def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable,
 
 
 def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | None]:
-    """The newest COMPACT snapshot, or else the latest, and the table with its columns."""
+    """Return the newest COMPACT snapshot, or else the latest, and the table with its columns."""
     for snapshot in table.snapshots.backwards():
         if snapshot.commit_kind is CommitKind.COMPACT:
             return with_schema(table, snapshot.schema_id), snapshot
@@ -110,7 +110,7 @@ def names_version(table: FileStoreTable) -> bool:
     """Whether the table's options name the version for batch reads.
 
     Raises:
-        UsageError: they name several versions.
+        UsageError: the options name several versions.
     """
     return table.options[SCAN_MODE] == "compacted-full" or not stored_version(table).is_latest
 
@@ -120,10 +120,10 @@ _ONE_OF = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK, SCAN_TIMESTAMP_MILLI
 
 
 def stored_version(table: FileStoreTable) -> Version:
-    """The version that a table's options name for batch reads; without any, the latest.
+    """Return the version that a table's options name for batch reads; by default the latest.
 
     Raises:
-        UsageError: they name several.
+        UsageError: the options name several versions.
     """
     options = table.options
     keys = [key for option in _ONE_OF for key in (option.key, *option.older_keys)]
@@ -148,7 +148,7 @@ def stored_version(table: FileStoreTable) -> Version:
 
 
 def _named_version(table: FileStoreTable, name: str) -> Version:
-    """The version of a name: a tag, or else ``watermark-N`` or a snapshot's number."""
+    """Parse the name of a version: a tag, else ``watermark-N``, else a snapshot's number."""
     watermark = name.removeprefix("watermark-")
     if table.tags.tag(name) is None:
         if watermark != name and watermark.isdecimal():
@@ -159,17 +159,17 @@ def _named_version(table: FileStoreTable, name: str) -> Version:
 
 
 def with_schema(table: FileStoreTable, schema_id: int) -> FileStoreTable:
-    """The table with the columns of a schema."""
+    """Return the table with the columns of a schema."""
     if schema_id == table.schema.schema_id:
         return table
     return replace(table, schema=table.schemas.schema(schema_id))
 
 
 def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
-    """The snapshot of a number.
+    """Return the snapshot of a number.
 
     Raises:
-        UsageError: it does not exist, or has expired.
+        UsageError: the snapshot does not exist or has expired.
     """
     snapshots = table.snapshots
     try:
@@ -188,10 +188,10 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
-    """The snapshot that a tag keeps.
+    """Return the snapshot that a tag keeps.
 
     Raises:
-        UsageError: there is no such tag.
+        UsageError: the tag does not exist.
     """
     tag = table.tags.tag(name)
     if tag is not None:
@@ -205,7 +205,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 
 
 def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
-    """The newest snapshot that existed at a time (milliseconds, UTC); None: there was none."""
+    """Return the newest snapshot that existed at a time (milliseconds, UTC); None without one."""
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         return None
@@ -217,7 +217,7 @@ def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
 
 
 def millis_of(timestamp: Timestamp) -> int:
-    """A time as milliseconds since 1970 in UTC.
+    """Convert a time to milliseconds since 1970 in UTC.
 
     Raises:
         UsageError: the text is not a time.
@@ -238,7 +238,7 @@ def millis_of(timestamp: Timestamp) -> int:
 
 
 def time_text(millis: int) -> str:
-    """A time as ISO 8601 text in UTC."""
+    """Format a time as ISO 8601 text in UTC."""
     seconds, rest = divmod(millis, 1000)
     at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}Z"

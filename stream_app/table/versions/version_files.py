@@ -1,7 +1,7 @@
 """Lists the existing versions of a table: snapshots, tags, and changelogs that outlive them.
 
-The check and the removal of orphans use it, because they need every name in use. A version that
-expires during the listing is left out, but the tag or changelog that it becomes is listed.
+The table check and the removal of orphans use it, because they need every name in use. It omits a
+version that expires during the listing, but lists the tag or changelog that the version becomes.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """
@@ -22,12 +22,12 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedVersion:
-    """A version by its file.
+    """A version and its file.
 
     Attributes:
         path: the path of the snapshot, tag or changelog file.
-        snapshot: its content; None when it cannot be read.
-        problem: why it cannot be read.
+        snapshot: the file's content; None if it is unreadable.
+        problem: the reason why the file is unreadable.
     """
 
     kind: VersionKind
@@ -37,14 +37,14 @@ class NamedVersion:
 
 
 def named_versions(table: FileStoreTable) -> list[NamedVersion]:
-    """The versions of a table: tags by name, changelogs by number, then snapshots by number."""
+    """Return the versions of a table: tags by name, then changelogs and snapshots by number."""
     order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
     versions = versions_below(table.file_io, table.version_root)
     return sorted(versions, key=lambda version: order.index(version.kind))
 
 
 def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
-    """The oldest snapshot of a table, if Paimon's rollback may have restored it from a tag.
+    """Return the oldest snapshot if Paimon's rollback may have restored it from a tag; else None.
 
     That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it
     (`utils/RollbackHelper.java`).
@@ -59,11 +59,11 @@ def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
-    """Snapshots by number, tags by name, then changelogs by number.
+    """Yield snapshots by number, tags by name, then changelogs by number.
 
-    A version may get another name during the walk: an expiring snapshot may become a tag or a
-    changelog, and a tag another tag. So the walk lists a folder after it has taken the folders
-    before. When a file has vanished, it lists all of them again.
+    A version may change its name during the walk: an expiring snapshot may become a tag or a
+    changelog, and a tag another tag. So the walk lists a folder only after it has read the previous
+    folders. If a file has vanished, it lists all of them again.
 
     Args:
         root: the folder of a table, or of one of its branches.

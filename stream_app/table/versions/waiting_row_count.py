@@ -1,4 +1,4 @@
-"""Counts a table's rows that wait for a compaction, from its manifests."""
+"""Counts, from manifests, a table's rows that wait for a compaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
-    """The note of a command whose commit no compaction follows; empty if no row waits.
+    """Return a command's note about waiting rows after its commit; empty if no row waits.
 
     Args:
         committed: the command's snapshot; None if it committed nothing.
@@ -38,12 +38,12 @@ def rows_that_wait(
 ) -> int:
     """Count committed rows that readers or followers of the changelog do not see yet.
 
-    Rows of an epoch that was committed a moment ago do not count: its compaction is under way.
+    Rows of a fresh epoch do not count, because its compaction is under way.
 
     Args:
         latest: the newest snapshot.
-        live: its files; None: they are read where rows may wait.
-        counts_newest: no compaction is under way for rows of the moment either.
+        live: its live files; None: read them if rows may wait.
+        counts_newest: whether fresh rows count too, because no compaction is under way.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.
@@ -63,7 +63,7 @@ def rows_that_wait(
 
 
 def newest_at_rest(table: FileStoreTable) -> Snapshot | None:
-    """The newest snapshot of which no row waits for a compaction; None: there is none.
+    """Return the newest snapshot without rows that wait for a compaction; None without one.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.

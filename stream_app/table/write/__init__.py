@@ -1,1 +1,1 @@
-"""Writes the rows of one task into files, bucket by bucket. Start with `table_write`."""
+"""Writes a task's rows into files, bucket by bucket. Start with `table_write`."""

@@ -1,7 +1,6 @@
-"""Writes the files of one bucket of a table without a primary key: no sort, merge or buffer.
+"""Writes a bucket of a table without a primary key, without sort, merge or buffer.
 
-`table.write.bucket_writer` makes it in a task. It never compacts: the driver decides about
-compactions after the commit.
+A task uses it. It never compacts, because the driver decides about compactions after the commit.
 
 Source: Paimon `append/AppendOnlyWriter.java`.
 """
@@ -29,7 +28,7 @@ class AppendOnlyWriter:
 
     Attributes:
         next_sequence_number: the sequence number of the first row.
-        ignored_kinds: row kinds that are dropped (``ignore-delete``, ``ignore-update-before``).
+        ignored_kinds: the row kinds that are dropped (``ignore-delete``, ``ignore-update-before``).
     """
 
     files: BucketFiles
@@ -41,7 +40,7 @@ class AppendOnlyWriter:
         """Write rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
         Raises:
-            UnsupportedTableError: a row retracts another, which these files cannot express.
+            UnsupportedTableError: a row retracts another, which append files cannot express.
         """
         if is_retract(rows).any():
             rows = self._without_ignored(rows)
@@ -59,13 +58,13 @@ class AppendOnlyWriter:
         )
 
     def prepare_commit(self) -> WrittenFiles:
-        """Finish and hand over all files since the last call."""
+        """Finish the files, and return those since the last call."""
         new_files = () if self._writer is None else self._writer.close()
         self._writer = None
         return WrittenFiles(new_files)
 
     def abort(self) -> None:
-        """Delete the files that were not handed over."""
+        """Delete the files that were not returned yet."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None

@@ -1,8 +1,8 @@
 """Finds the partition and bucket of each new row.
 
 `BucketAssigner` is the port. A table without buckets has one bucket in each partition. A table with
-a fixed number hashes the bucket key. `dynamic_buckets` has an index of keys. Rows stay columnar:
-they are sorted by a code for each (partition, bucket), and cut where the code changes.
+a fixed number hashes the bucket key. `dynamic_buckets` uses an index of hashes. Rows stay columnar:
+they are sorted by a code for (partition, bucket), and sliced where the code changes.
 
 Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKeyExtractor.java`.
 """
@@ -37,24 +37,24 @@ class BucketAssigner(Protocol):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether all rows of a bucket must reach one writer; else any writer may add to it."""
+        """Whether all rows of a bucket must reach one writer; otherwise any writer may add rows."""
         ...
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """Group rows by partition and bucket; inside a bucket they keep the order of arrival.
 
         Args:
-            rows: columns of the table, at least one row.
+            rows: the table's columns, with at least one row.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBuckets:
-    """Buckets of ``bucket`` ≥ 1: the hash of the bucket key, modulo the number of buckets.
+    """Assigns for ``bucket`` ≥ 1: the hash of the bucket key modulo the number of buckets.
 
     Attributes:
-        counts: partition → its number of buckets, where that is not the table's.
+        counts: partition → its number of buckets, if that differs from the table's.
     """
 
     schema: TableSchema
@@ -62,7 +62,7 @@ class FixedBuckets:
 
     @property
     def buckets(self) -> int:
-        """See `BucketAssigner.buckets`; those of the largest partition."""
+        """See `BucketAssigner.buckets`; the largest partition counts."""
         return max(len(self.schema.bucket_numbers), *self.counts.values(), 1)
 
     @property
@@ -84,7 +84,7 @@ class FixedBuckets:
 
 @dataclass(frozen=True, slots=True)
 class WithoutBuckets:
-    """``bucket = -1`` without a primary key: each partition has one folder, ``bucket-0``."""
+    """Assigns for ``bucket = -1`` without a primary key: each partition has only ``bucket-0``."""
 
     schema: TableSchema
 
@@ -104,7 +104,7 @@ class WithoutBuckets:
 
 
 def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Int64s:
-    """The bucket of each row, below `count`, by the hash of its bucket key: int64 [n]."""
+    """Return each row's bucket, below `count`, by the hash of its bucket key: int64 [n]."""
     keys = schema.fields.project(schema.bucket_keys)
     columns = [rows.column(key.name) for key in keys]
     return bucket_of(columns, keys.types, count).astype(np.int64)
@@ -113,7 +113,7 @@ def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Int64s
 def places_by_partition(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, Int64s]]:
-    """Each serialized partition of rows, with the places of its rows in order of arrival."""
+    """Yield each serialized partition with the indices of its rows in order of arrival."""
     columns, types = (
         [rows.column(name) for name in schema.partition_keys],
         schema.partition_type.types,
@@ -121,7 +121,7 @@ def places_by_partition(
     codes = partition_codes(columns, rows.num_rows)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for places in np.split(order, starts[1:]):  # a loop over partitions
+    for places in np.split(order, starts[1:]):  # the loop is over partitions
         yield serialize_arrow_row(columns, types, int(places[0])), places
 
 
@@ -151,7 +151,7 @@ def rows_by_bucket(
 
 
 def partition_codes(columns: list[pa.Array], rows: int) -> Int64s:
-    """A small code for each row: equal for equal partitions."""
+    """Return a small code for each row, which is equal for equal partitions."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -1,4 +1,4 @@
-"""The port of a task's writer of one bucket. Each kind of table implements it.
+"""The port of a task's writer of one bucket, which each kind of table implements.
 
 Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java`.
 """
@@ -28,11 +28,11 @@ class BucketWriter(Protocol):
         ...
 
     def prepare_commit(self) -> WrittenFiles:
-        """Finish, and hand over all files."""
+        """Finish, and return all files."""
         ...
 
     def abort(self) -> None:
-        """Delete the files that were not handed over."""
+        """Delete the files that were not returned yet."""
         ...
 
 
@@ -48,18 +48,18 @@ class BucketWriters(Protocol):
         next_sequence_number: int,
         old_rows: OldRows | None = None,
     ) -> BucketWriter:
-        """The writer of a bucket for one epoch.
+        """Return the writer of a bucket for one epoch.
 
         Args:
-            next_sequence_number: greater than any in the bucket.
-            old_rows: finds the values that rows leave out; None: those of the newest snapshot. A
-                kind whose rows leave out no value ignores it.
+            next_sequence_number: a number greater than any in the bucket.
+            old_rows: looks up the values that rows omit; None: in the newest snapshot. Kinds whose
+                rows omit no value ignore it.
         """
         ...
 
 
 def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
-    """Row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
+    """Return the row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
     ignored: set[RowKind] = set()
     if options[IGNORE_DELETE]:
         ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
@@ -69,7 +69,7 @@ def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
 
 
 def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
-    """Flush a writer whose rows leave no value out, and return the files that it wrote."""
+    """Flush a writer whose rows omit no value, and return its files."""
     files = writer.prepare_commit()
     assert not files.refused, "whole rows are not refused"
     return change_of(files, partition, bucket)
@@ -78,7 +78,7 @@ def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> Bucket
 def change_of(
     files: WrittenFiles, partition: bytes, bucket: int, total_buckets: int | None = None
 ) -> BucketChange:
-    """The change of a bucket by its writer; see `BucketChange` for the arguments."""
+    """Return the change of a bucket by its writer; see `BucketChange` for the arguments."""
     return BucketChange(
         partition=partition,
         bucket=bucket,

@@ -1,8 +1,8 @@
-"""Finds buckets by an index of hashes, for ``bucket = -1`` with a key that contains the partition.
+"""Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with the partition.
 
 Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
-(`HashIndexWriter`). Rows are shuffled only once, between the stages, because a task can choose a
-new key's bucket alone (`planning.buckets.open_buckets`).
+(`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new key's
+bucket on its own (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
 """
@@ -39,10 +39,10 @@ _KEPT_BYTES = 2 << 30
 
 
 class KeptHashes:
-    """A cache of sorted hashes by their file's path, for the last used files. Thread safe.
+    """A cache of the last used files' sorted hashes, by path. Thread safe.
 
-    A file of hashes never changes. Large ones lie in temporary files on local disk and are mapped
-    into memory: the system may drop their pages.
+    A file of hashes never changes. Large ones are mapped into memory from temporary files on local
+    disk, so that the operating system may drop their pages.
     """
 
     def __init__(self, kept_bytes: int = _KEPT_BYTES, mapped_bytes: int = _MAPPED_BYTES) -> None:
@@ -50,7 +50,7 @@ class KeptHashes:
         self._mapped_bytes = mapped_bytes
 
     def read(self, table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
-        """The hashes of a file, int32 [n] in ascending order.
+        """Return the hashes of a file in ascending order: int32 [n].
 
         Raises:
             CorruptFileError: the file is missing or has another size.
@@ -68,7 +68,7 @@ class KeptHashes:
         with scratch_file("hashes") as file:
             hashes.tofile(file)
             file.flush()
-            return np.memmap(file, np.int32, "r")  # the map outlives the file's name
+            return np.memmap(file, np.int32, "r")  # the mapping outlives the file's name
 
 
 KEPT_HASHES = KeptHashes()
@@ -80,11 +80,11 @@ def known_buckets(
     hashes: Hashes,
     kept: KeptHashes = KEPT_HASHES,
 ) -> npt.NDArray[np.int64]:
-    """The bucket of each hash, int64 [n]; -1 where no bucket has it.
+    """Return the bucket of each hash: int64 [n], -1 for an unknown hash.
 
     Args:
         files: bucket → the file with the hashes of its keys, of one partition.
-        hashes: int32 [n], ascending, each once.
+        hashes: int32 [n], distinct and ascending.
     """
     buckets = np.full(len(hashes), -1, np.int64)
     missing = np.arange(len(hashes))
@@ -103,12 +103,11 @@ def added_hashes(
     hashes: Hashes,
     kept: KeptHashes = KEPT_HASHES,
 ) -> Hashes | None:
-    """The hashes of a bucket and the added ones, int32 [m] ascending; None if the bucket has all of
-    them.
+    """Return a bucket's old and new hashes, ascending: int32 [m]; None if all are old.
 
     Args:
-        before: the bucket's file; None: it has none.
-        hashes: int32 [n], ascending, each once.
+        before: the bucket's file; None without one.
+        hashes: int32 [n], distinct and ascending.
     """
     if before is None:
         return hashes if len(hashes) else None
@@ -117,7 +116,7 @@ def added_hashes(
     if not len(new):
         return None
     both = np.concatenate((there, new))
-    both.sort(kind="stable")  # two ascending runs: they are merged
+    both.sort(kind="stable")  # the stable sort merges two ascending runs
     return both
 
 
@@ -136,7 +135,8 @@ class DynamicBuckets:
     """Implements `BucketAssigner`.
 
     Attributes:
-        index: name of the index manifest whose hashes have buckets; None: no key has one yet.
+        index: the name of the index manifest with the known hashes; None if no key has a bucket
+            yet.
     """
 
     table: FileStoreTable
@@ -186,10 +186,10 @@ class DynamicBuckets:
 
 @dataclass(slots=True)
 class HashIndexWriter:
-    """Implements `table_write.BucketIndex`: gathers the hashes of a bucket's new rows.
+    """Implements `table_write.BucketIndex`: collects the hashes of a bucket's new rows.
 
     Attributes:
-        index: name of the index manifest with the bucket's hashes so far; None: it has none.
+        index: the name of the index manifest with the bucket's known hashes; None without one.
     """
 
     table: FileStoreTable
@@ -231,6 +231,6 @@ class HashIndexWriter:
 
 
 def key_hashes(rows: pa.RecordBatch, schema: TableSchema) -> Hashes:
-    """The hash of each row's key without the partition columns, int32 [n]."""
+    """Return the hash of each row's key without the partition columns: int32 [n]."""
     keys = schema.key_type
     return hash_columns([rows.column(name) for name in keys.names], keys.types)

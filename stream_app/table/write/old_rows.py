@@ -1,7 +1,7 @@
-"""Finds a table's rows of some keys, for the writer of one bucket.
+"""Looks up a table's rows by key, for the writer of one bucket.
 
-It reads them from the newest snapshot. An epoch is written after the previous one is committed, so
-the snapshot has all of the job's rows. A concurrent compaction moves rows between files but changes
+It reads the newest snapshot. An epoch is written after the previous one is committed, so the
+snapshot has all of the job's rows. A concurrent compaction moves rows between files but changes
 none, and the snapshot's files stay until it expires.
 
 Source: Paimon `mergetree/LookupLevels.java`.
@@ -26,7 +26,7 @@ from stream_app.table.versions.lookup_reader import bucket_lookup, version_looku
 
 
 class OldRowsOfTable:
-    """Implements `mergetree.file_access.OldRows`; reads manifests when it is first asked."""
+    """Implements `mergetree.file_access.OldRows`; reads manifests on first use."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class OldRowsOfTable:
         bucket: int,
         files: Iterable[DataFileMeta] | None = None,
     ) -> None:
-        """Find rows of one bucket.
+        """Look up rows of one bucket.
 
         Args:
-            files: those to read, where no snapshot names them; None: those of the newest snapshot.
+            files: the files to read, if no snapshot names them; None: those of the newest snapshot.
         """
         self.table = table
         self.partition = partition
@@ -64,7 +64,7 @@ class OldRowsOfTable:
             try:
                 return self._lookup(columns).rows(keys, [*self._files, *newer])
             except CorruptFileError:
-                # The snapshot may have expired since.
+                # The snapshot may have expired meanwhile.
                 latest = self.table.snapshots.latest()
                 if latest == self._snapshot:
                     raise

@@ -1,9 +1,9 @@
-"""``bucket = -2``: rows gather in ``bucket-postpone``, and a later compaction gives them buckets.
+"""Writes for ``bucket = -2`` into ``bucket-postpone``; a compaction later assigns the buckets.
 
 Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
 rows of a key need an order among their files. Paimon orders the files of one writer, whose names
 contain it, by their creation; files of different writers have no order. So each key permanently
-belongs to one key share, and one task writes each key share in an epoch.
+belongs to one key share, and in an epoch one task writes a key share.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
 `table/sink/PostponeBucketRowKeyExtractor.java`.
@@ -44,7 +44,7 @@ SHARES = 4
 
 @dataclass(frozen=True, slots=True)
 class PostponedShares:
-    """Implements `BucketAssigner`: a key share stands for a bucket."""
+    """Implements `BucketAssigner`: a key share takes the place of a bucket."""
 
     schema: TableSchema
 
@@ -78,11 +78,11 @@ class PostponedWrite(TableWrite):
 
 @dataclass(slots=True)
 class PostponedWriter:
-    """The writer of one key share of a partition, for one epoch. Implements `BucketWriter`.
+    """The writer of a partition's key share for one epoch. Implements `BucketWriter`.
 
     Attributes:
-        table: whose files have the key share's names.
-        next_sequence_number: of the first row; it orders the files of our writers.
+        table: the table, with the key share's file names.
+        next_sequence_number: the sequence number of the first row, which orders our writers' files.
     """
 
     table: FileStoreTable
@@ -94,7 +94,8 @@ class PostponedWriter:
         """See `BucketWriter.write`.
 
         Raises:
-            MergeError: a row leaves values out, or retracts one where the merge engine cannot.
+            MergeError: a row omits values, or is a retraction that the merge engine does not
+                accept.
         """
         schema, options = self.table.schema, self.table.options
         if UNCHANGED in rows.schema.names:
@@ -139,7 +140,7 @@ def postponed_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> PostponedWriter:
-    """The writer of a key share; see `BucketWriters`."""
+    """Return the writer of a key share; see `BucketWriters`."""
     del old_rows
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"

@@ -1,7 +1,7 @@
-"""Writes one task's share of an epoch: buckets one after another.
+"""Writes one task's share of an epoch, one bucket after another.
 
-The writing stage in Spark calls it. One writer is open at a time, so its buffer bounds the task's
-memory. Files are synced while the next ones are written.
+The writing stage of an epoch calls it, and so do overwrites and single appends. One writer is open
+at a time, so its buffer bounds the task's memory. Files are synced while the next ones are written.
 
 Source: Paimon `table/sink/TableWriteImpl.java`.
 """
@@ -33,10 +33,9 @@ class BucketIndex(Protocol):
         ...
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
-        """Write the new keys; returns the DELETE of the bucket's file and the ADD of its
-        replacement.
+        """Write the new keys, and return the DELETE of the old index file and the ADD of the new.
 
-        Without a new key it returns nothing.
+        Without a new key the result is empty.
         """
         ...
 
@@ -45,12 +44,12 @@ class BucketIndexes(Protocol):
     """Makes the indexes of buckets."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
-        """The index of a bucket for one epoch."""
+        """Return the index of a bucket for one epoch."""
         ...
 
 
 class TableWrite:
-    """A task's writer, for use in ``with``: a failing body deletes the files."""
+    """A task's writer, for use in ``with``. If the body fails, it deletes the files."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class TableWrite:
         bucket_index: BucketIndexes | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
-        """Begin a share.
+        """Begin a task's share.
 
         Args:
             bucket_counts: see `BucketBasis.bucket_counts`.
@@ -82,7 +81,7 @@ class TableWrite:
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
 
-        All rows of a bucket must be consecutive: rows of another bucket finish it.
+        All rows of a bucket must be consecutive, because rows of another bucket finish it.
         """
         if bucket != self._bucket:
             self.finish_bucket()
@@ -99,12 +98,12 @@ class TableWrite:
             self._index.add(rows)
 
     def begin_part(self, rows: int) -> None:
-        """Begin a newer part: its sequence numbers exceed those of the `rows` written before."""
+        """Begin a newer part, whose sequence numbers exceed those of the `rows` before."""
         self.finish_bucket()
         self._next_sequence_number += rows
 
     def finish_bucket(self) -> None:
-        """Finish the newest bucket, so that its writer frees its memory."""
+        """Finish the current bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:
             with merge_errors(self._table.paths.bucket(*self._bucket)):
                 files = self._writer.prepare_commit()
@@ -116,9 +115,9 @@ class TableWrite:
         self._writer = self._bucket = None
 
     def prepare_commit(self) -> list[BucketChange]:
-        """Finish, and wait until every file is synced; returns a change for each bucket.
+        """Finish, wait until each file is synced, and return a change for each bucket.
 
-        A body that fails afterwards still deletes the files.
+        If the body fails afterwards, the files are still deleted.
 
         Raises:
             OSError: a file could not be written.

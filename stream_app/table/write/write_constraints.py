@@ -21,20 +21,20 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(slots=True)
 class LiveFileCounts:
-    """The number of a table's data files, kept current with the files that its committer sees.
+    """Counts a table's live data files and bytes, by the files that its committer sees.
 
-    A table without buckets is not read when it is opened, so its numbers stay unknown. Not thread
-    safe, but any thread may read a number.
+    A table without buckets is not read when it is opened, so its counts stay unknown. Not thread
+    safe, but any thread may read a count.
 
     Attributes:
-        files, bytes: None: not known.
+        files, bytes: the counts; None if unknown.
     """
 
     files: int | None = None
     bytes: int | None = None
 
     def begin(self, live: Iterable[ManifestEntry]) -> None:
-        """Begin with all files of the table."""
+        """Begin with all live files of the table."""
         self.files = self.bytes = 0
         self.follow(live)
 
@@ -63,10 +63,10 @@ class WriteConstraints:
     """Constraints that follow from a table's files.
 
     Attributes:
-        next_sequence_number: greater than any in a file; 0 when there is none.
-        live: how many files the table has, and their bytes.
-        bucket_counts: partition → its number of buckets, where that is not the table's. A changed
-            one is another object.
+        next_sequence_number: a number greater than any in a file; 0 without files.
+        live: counts the table's live files and bytes.
+        bucket_counts: partition → its number of buckets, if that differs from the table's. A change
+            replaces the object.
     """
 
     table: FileStoreTable
@@ -79,13 +79,13 @@ class WriteConstraints:
         self._compactable = CompactableFiles(self.table)
 
     def take_any_files(self) -> None:
-        """Accept from here on files that this process cannot compact."""
+        """From now on accept files that this process cannot compact."""
         self._compactable = None
 
     def look_at_all(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
-        """Read all live files, unless new rows do not depend on them: there may be many.
+        """Read all live files, unless new rows do not depend on them, because there may be many.
 
-        In that case the compaction planner finds the files that cannot be compacted.
+        In that case the compaction planner detects files that cannot be compacted.
 
         Returns:
             The files that were read.
@@ -101,8 +101,8 @@ class WriteConstraints:
         """Apply the files that other writers added and removed.
 
         Raises:
-            UnsupportedTableError: a file cannot be compacted, or has other columns than the table
-                had when we opened it.
+            UnsupportedTableError: a file cannot be compacted, or its columns differ from the opened
+                table's.
         """
         self._judge(entries)
 
@@ -120,10 +120,10 @@ class WriteConstraints:
         self.next_sequence_number = max(self.next_sequence_number, file.max_sequence_number + 1)
 
     def check_bucket_counts(self, partitions: set[bytes]) -> None:
-        """Check that partitions have as many buckets as the table, if its kind needs that.
+        """Check that partitions have the table's number of buckets, if its kind requires that.
 
         Raises:
-            UnsupportedTableError: a partition has another number.
+            UnsupportedTableError: a partition has another number of buckets.
         """
         if not self.table.kind.looks_up_partition:
             return

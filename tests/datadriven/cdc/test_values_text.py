@@ -37,7 +37,7 @@ _KEY = {"canal-json": '"1"'}
 
 def _handle(case: Case) -> str:
     name = case.args["format"]
-    columns = [each.strip() for each in case.args["types"].split(";")]
+    columns = [text.strip() for text in case.args["types"].split(";")]
     lines: list[str] = []
     for literal in case.input_lines:
         by_value: dict[str, list[str]] = defaultdict(list)

@@ -43,8 +43,8 @@ def _handle(case: Case) -> str:
 def _order(case: Case) -> str:
     definitions = [parse_definition(line) for line in case.input_lines]
     references = [
-        (each.name, each.arguments[0] if function_of(each).takes_column else None)
-        for each in definitions
+        (definition.name, definition.arguments[0] if function_of(definition).takes_column else None)
+        for definition in definitions
     ]
     return " ".join(in_order(references))
 

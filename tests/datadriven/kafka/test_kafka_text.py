@@ -71,7 +71,7 @@ def join(case: Case) -> str:
 def share(case: Case) -> str:
     """Ranges PLACE BEGIN END, dealt out to at most tasks=N; a line for each task."""
     shares = shared_out(_ranges(case), int(case.args["tasks"]))
-    return "\n".join(", ".join(map(_short, each)) for each in shares) or "no task"
+    return "\n".join(", ".join(map(_short, share)) for share in shares) or "no task"
 
 
 def behind(case: Case) -> str:
@@ -237,8 +237,8 @@ def _ranges(case: Case) -> list[OffsetRange]:
     return ranges
 
 
-def _short(each: OffsetRange) -> str:
-    return f"{each.topic}/{each.partition} {each.begin} {each.end}"
+def _short(offsets: OffsetRange) -> str:
+    return f"{offsets.topic}/{offsets.partition} {offsets.begin} {offsets.end}"
 
 
 COMMANDS = {

@@ -69,7 +69,7 @@ def nested_value(value: Any, data_type: DataType) -> Any:
     """Of JSON, in which a map is an object with texts as keys."""
     if data_type.key is not None and value is not None:
         is_text = data_type.key.root is TypeRoot.VARCHAR
-        return [(key if is_text else int(key), each) for key, each in value.items()]
+        return [(key if is_text else int(key), member) for key, member in value.items()]
     return value
 
 

@@ -106,7 +106,7 @@ class _Table:
         source_table = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
         made = {
             name: set(filter(None, origins.split("+")))
-            for name, _, origins in (each.partition(":") for each in case.args["made"].split(","))
+            for name, _, origins in (text.partition(":") for text in case.args["made"].split(","))
         } if "made" in case.args else {}  # fmt: skip
         evolved = evolution(self.schema, source_table, options, made)
         return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept)])

@@ -49,16 +49,20 @@ def _expiry(line: str) -> ExpiryAnnouncement:
 def _of_expiries(case: Case) -> str:
     first, latest = int(case.args["first"]), int(case.args["latest"])
 
-    def end_list(each: ExpiryAnnouncement) -> str | None:
-        return str(each.end) if first <= each.end <= latest else None
+    def end_list(announcement: ExpiryAnnouncement) -> str | None:
+        return str(announcement.end) if first <= announcement.end <= latest else None
 
     announced = [_expiry(line) for line in case.input_lines]
-    holding = [each for each in announced if expiry_holds(each, end_list(each))]
+    holding = [
+        announcement
+        for announcement in announced
+        if expiry_holds(announcement, end_list(announcement))
+    ]
     going = [str(number) for number in range(first, latest + 1) if is_expiring(number, holding)]
     over = [
-        f"{each.begin}-{each.end - 1}"
-        for each in announced
-        if expiry_is_over(each, end_list(each), first)
+        f"{announcement.begin}-{announcement.end - 1}"
+        for announcement in announced
+        if expiry_is_over(announcement, end_list(announcement), first)
     ]
     return f"going: {' '.join(going) or 'none'}{'; over: ' if over else ''}{' '.join(over)}"
 
@@ -78,14 +82,14 @@ def _of_rollbacks(case: Case) -> str:
     name = case.args.get("list", str(newest))
     lines = case.input_lines
     holding = [
-        each
-        for each in (_rollback(line) for line in lines if line.startswith("back"))
-        if rollback_holds(each, newest, None if name == "none" else name)
+        rollback
+        for rollback in (_rollback(line) for line in lines if line.startswith("back"))
+        if rollback_holds(rollback, newest, None if name == "none" else name)
     ]
     expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
     rollbacks = [
-        f"rolling back to {each.target}{', begun' if rollback_has_begun(each, newest) else ''}"
-        for each in holding
+        f"rolling back to {back.target}{', begun' if rollback_has_begun(back, newest) else ''}"
+        for back in holding
     ]
     expiry = expiry_in_the_way(target, expiries, holding, newest)
     way = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}" if expiry else ""

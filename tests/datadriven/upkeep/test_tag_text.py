@@ -88,7 +88,7 @@ def _due(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
     begin, next_begin = first_snapshot(rules, tags)
     due = due_tags(rules, next_begin, [s for s in snapshots if s.snapshot_id >= begin])
-    lines = [f"snapshot {each.snapshot_id}: {each.name}" for each in due]
+    lines = [f"snapshot {tag.snapshot_id}: {tag.name}" for tag in due]
     return "\n".join(lines) or "none"
 
 
@@ -166,7 +166,7 @@ def _orphans(case: Case) -> str:
             candidates.append(OrphanCandidate(path, 1, int(time)))
         used |= {name} if rest else set()
     orphaned = orphans(candidates, used, int(case.args["before"]))
-    return "\n".join(each.path for each in orphaned) or "none"
+    return "\n".join(candidate.path for candidate in orphaned) or "none"
 
 
 def _emptied(case: Case) -> str:

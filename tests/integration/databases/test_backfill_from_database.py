@@ -206,8 +206,7 @@ def test_shards_are_compared_together_and_other_databases_left_out(
     kafka_broker: EmbeddedBroker,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    names = {"t": "t", "both": "both", "theirs": "theirs"}
-    for name in names:
+    for name in ("t", "both", "theirs", "a_t"):
         small_table(tmp_path / "ods.db" / name, "k INT NOT NULL, v STRING", ("k",)).commit(
             *(("+I", {"k": k, "v": "a"}) for k in (1, 2))
         )
@@ -230,6 +229,7 @@ def test_shards_are_compared_together_and_other_databases_left_out(
                 Origin("shards_pg", "one", "both"): "both",
                 Origin("elsewhere", "one", "both"): "both",
                 Origin("elsewhere", "one", "theirs"): "theirs",
+                Origin("shards_pg", "one", "a.t"): "a_t",
             }
         )
         url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/shards_pg?user={USER}"
@@ -237,6 +237,7 @@ def test_shards_are_compared_together_and_other_databases_left_out(
         code, text = run(capsys, *words)
         assert "shards_pg one.t, two.t, at 0/" in text
         assert "the table has rows of other databases too: elsewhere.one.both" in text
+        assert "the name 'a.t' has a dot" in text
         assert "their rows come from another database: theirs" in text
         assert code == 3, text
         database.execute("update two.t set v = 'b'")

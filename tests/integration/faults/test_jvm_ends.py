@@ -39,8 +39,8 @@ def python_of(jvm: int) -> int:
     children = Path(f"/proc/{jvm}/task").glob("*/children")
     processes = [
         int(pid)
-        for each in children
-        for pid in each.read_text().split()
+        for child in children
+        for pid in child.read_text().split()
         if "ingest.py" in Path(f"/proc/{pid}/cmdline").read_text()
     ]
     assert len(processes) == 1

@@ -97,7 +97,7 @@ def test_each_format_gives_the_tables_rows(
         changes = [("c", None, rows[0]), ("c", None, rows[1]), ("d", rows[0], None)]
         made = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
         source = {"connector": "mysql", "table": "orders"}
-        values = [{**each, "source": {**each["source"], **source}} for each in made]
+        values = [{**message, "source": {**message["source"], **source}} for message in made]
         topic = bench.topic((None, encoded(number, ENVELOPE, value)) for value in values)
         more = {"debezium.schema.registry.url": registry.url}
         columns = "id BIGINT NOT NULL, name STRING, amount DECIMAL(12,2)"

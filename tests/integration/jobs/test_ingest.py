@@ -210,4 +210,5 @@ def test_a_table_on_hdfs_is_ingested(bench: JobBench, hdfs: HdfsCluster) -> None
     rows = bench.java.read(table_path)
     wanted = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
     assert {(row["id"], row["v"]) for row in rows} == wanted
-    assert [each["commitKind"] for each in bench.java.snapshots(table_path)] == ["APPEND"] * 2
+    kinds = [snapshot["commitKind"] for snapshot in bench.java.snapshots(table_path)]
+    assert kinds == ["APPEND"] * 2

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 
 
 def of_topic(name: str) -> list[Message]:
-    return [(each["key"], each["value"]) for each in captured(FILE, name).to_pylist()]
+    return [(message["key"], message["value"]) for message in captured(FILE, name).to_pylist()]
 
 
 def configure(bench: JobBench, *topics: str, keys: list[str], **source: Any) -> None:

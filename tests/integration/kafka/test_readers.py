@@ -90,9 +90,9 @@ def test_partitions_and_topics_beside_each_other(broker: EmbeddedBroker, read: R
             ranges.append(OffsetRange(topic, partition, partition, 30 + partition))
     messages = read(broker.bootstrap, ranges)
     expected = [
-        (each.topic, each.partition, offset)
-        for each in sorted(ranges)
-        for offset in range(each.begin, each.end)
+        (offsets.topic, offsets.partition, offset)
+        for offsets in sorted(ranges)
+        for offset in range(offsets.begin, offsets.end)
     ]
     names = ("topic", "partition", "offset")
     assert (

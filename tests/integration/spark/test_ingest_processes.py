@@ -153,7 +153,9 @@ def _check_log(job: IngestProcess) -> None:
     """Each line of the job itself is an object; those of an epoch say which."""
     lines = job.log_file.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
-    epochs = [each for each in events if each["message"].startswith("epoch ") and "offsets" in each]
+    epochs = [
+        event for event in events if event["message"].startswith("epoch ") and "offsets" in event
+    ]
     assert {epoch["table"] for epoch in epochs} == {"db.t"}
     assert all(epoch["message"].startswith(f"epoch {epoch['epoch']}: ") for epoch in epochs)
     assert events[-1]["message"] == "ended"
@@ -291,14 +293,14 @@ def test_a_second_job_with_the_same_checkpoint(bench: JobBench, job: IngestProce
     number = 1
     try:
         deadline = time.monotonic() + 240
-        while all(each.process and each.process.poll() is None for each in jobs):
+        while all(job.process and job.process.poll() is None for job in jobs):
             assert time.monotonic() < deadline, job.log() + second.log()
             if second.events():  # until it has begun, epochs would only take the cores from it
                 bench.send(topic, [change(number, "a")])
                 number += 1
             time.sleep(0.1)
-        (loser,) = [each for each in jobs if each.process and each.process.poll() is not None]
-        (winner,) = [each for each in jobs if each is not loser]
+        (loser,) = [job for job in jobs if job.process and job.process.poll() is not None]
+        (winner,) = [job for job in jobs if job is not loser]
         assert_ended_by_another(loser)
         bench.send(topic, [change(number, "last")])
         winner.wait_for(lambda _: is_there(bench, number) or has_ended(winner), every=0.3)

@@ -39,9 +39,9 @@ from tests.support.jobs.ingest_process import ROOT
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def run_epochs(messages: DataFrame, folder: Path, each: Callable[[DataFrame, int], None]) -> None:
+def run_epochs(messages: DataFrame, folder: Path, act: Callable[[DataFrame, int], None]) -> None:
     """A stream until it is drained."""
-    writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
+    writer = messages.writeStream.foreachBatch(act).trigger(availableNow=True)
     writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
 
 

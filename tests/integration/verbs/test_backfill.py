@@ -182,7 +182,7 @@ def test_a_table_whose_rows_move_between_partitions(
     assert main(["check", table.location, "--source-kafka", source]) == 1
     shown = capsys.readouterr().out
     counts = re.findall(r"(\d+) rows of the source .* (\d+) have .* (\d+) of the table", shown)
-    assert [sum(map(int, each)) for each in zip(*counts, strict=True)] == [1, 2, 2], shown
+    assert [sum(map(int, column)) for column in zip(*counts, strict=True)] == [1, 2, 2], shown
     before = table.snapshots.latest_id()
     assert before is not None
     assert main(["backfill", table.location, "--from-topic", source]) == 0

@@ -74,7 +74,7 @@ def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
     splitter = Recorded(splitter_of(config.tables, *tables))
     comparison.read(splitter)
-    assert [finding for each in compared for finding in each.findings(CheckReport())] == []
+    assert [finding for table in compared for finding in table.findings(CheckReport())] == []
     return sorted(splitter.offsets)
 
 

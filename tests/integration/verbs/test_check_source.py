@@ -44,7 +44,7 @@ def test_rows_are_those_of_the_topic_up_to_the_tables_offsets(
     assert {kind for kind, _ in findings} == {"source"}
     text = " ".join(what for _, what in findings)
     numbers = [[int(word) for word in what.split() if word.isdigit()][:3] for _, what in findings]
-    missing_wrong_unexpected = [sum(each) for each in zip(*numbers, strict=True)]
+    missing_wrong_unexpected = [sum(counts) for counts in zip(*numbers, strict=True)]
     assert missing_wrong_unexpected == [1, 1, 1], text
 
 

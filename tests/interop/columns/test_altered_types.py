@@ -214,14 +214,14 @@ CASES: dict[str, tuple[str, list[Any], Callable[[str], bool]]] = {
     "near BIGINT": ("BIGINT", [0, 1, -1, 1_700_000_000, -1_700_000_000], every_one),
     "far BIGINT": ("BIGINT", [0, -62_135_596_800, 253_402_300_799],
                    lambda wanted: parse_data_type(wanted).precision <= 6),
-    "near TIMESTAMP(0)": ("TIMESTAMP(0)", [each[:19] for each in TIMES if each > "1970"],
+    "near TIMESTAMP(0)": ("TIMESTAMP(0)", [time[:19] for time in TIMES if time > "1970"],
                           every_one),
-    "near TIMESTAMP(3)": ("TIMESTAMP(3)", [each for each in TIMES if each > "1970"], every_one),
+    "near TIMESTAMP(3)": ("TIMESTAMP(3)", [time for time in TIMES if time > "1970"], every_one),
     "far TIMESTAMP(3)": ("TIMESTAMP(3)", [*TIMES, *FAR],
                          lambda wanted: parse_data_type(wanted).root in TIMESTAMP_ROOTS
                          and parse_data_type(wanted).precision <= 6),
-    "near TIMESTAMP(9)": ("TIMESTAMP(9)", [each for each in FINEST if each > "1970"], every_one),
-    "finite FLOAT": ("FLOAT", [each for each in FLOATS if is_finite(each)], every_one),
+    "near TIMESTAMP(9)": ("TIMESTAMP(9)", [time for time in FINEST if time > "1970"], every_one),
+    "finite FLOAT": ("FLOAT", [number for number in FLOATS if is_finite(number)], every_one),
     "finite DOUBLE": ("DOUBLE", [double for double in DOUBLES if is_finite(double)], every_one),
 }  # fmt: skip
 

@@ -189,8 +189,8 @@ def test_every_type_at_any_depth_is_read_alike(
 def without_ids(value: Any) -> Any:
     """A type's JSON, of which Paimon makes the ids."""
     if isinstance(value, dict):
-        return {key: without_ids(each) for key, each in value.items() if key != "id"}
-    return [without_ids(each) for each in value] if isinstance(value, list) else value
+        return {key: without_ids(member) for key, member in value.items() if key != "id"}
+    return [without_ids(element) for element in value] if isinstance(value, list) else value
 
 
 def ids_from_zero(value: Any) -> Any:

@@ -83,7 +83,7 @@ table-read.sequence-number.enabled=true|num-levels=1|write-only=true changelog-p
 
 def option_sets() -> list[dict[str, str]]:
     words = (text.split() for text in EXTRAS.replace("\n", "|").split("|"))
-    return [dict(word.partition("=")[::2] for word in each) for each in words]
+    return [dict(word.partition("=")[::2] for word in options) for options in words]
 
 
 def generated() -> Iterator[Definition]:
@@ -113,8 +113,12 @@ def definition(
     return {"primary_keys": keys, "partition_keys": parts, "options": merged}
 
 
-def ours(each: Definition) -> str | None:
-    keys, parts, options = each["primary_keys"], each["partition_keys"], each["options"]
+def ours(definition: Definition) -> str | None:
+    keys, parts, options = (
+        definition["primary_keys"],
+        definition["partition_keys"],
+        definition["options"],
+    )
     columns = parse_columns(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
     if problems := option_problems(options) or schema_problems(columns, keys, parts, options):
         return "; ".join(problems)
@@ -130,13 +134,13 @@ def test_what_paimon_refuses_we_refuse_and_say_why_where_we_refuse_more(
 ) -> None:
     definitions = list(generated())
     columns = list(COLUMNS.items())
-    asked = [{"columns": columns, **each} for each in definitions]
+    asked = [{"columns": columns, **definition} for definition in definitions]
     theirs = paimon_java.ask("definitions", definitions=asked)["problems"]
     accepted = Counter[str]()
-    for each, problem in zip(definitions, theirs, strict=True):
-        own = ours(each)
+    for definition, problem in zip(definitions, theirs, strict=True):
+        own = ours(definition)
         if problem is not None:
-            assert own is not None, (each, problem)
+            assert own is not None, (definition, problem)
         elif own is not None:
             accepted[own] += 1
     assert not [text for text in accepted if not any(word in text for word in OURS_ALONE)]

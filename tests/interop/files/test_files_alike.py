@@ -73,8 +73,10 @@ def write_ours(table: FileStoreTable, changes: list[Change], epoch: int) -> None
 def records(entries: Iterable[ManifestEntry]) -> list[str]:
     """What manifests say, but for what is any writer's own."""
     return sorted(
-        repr(replace(each, file=replace(each.file, file_name="", file_size=0, creation_time_ms=0)))
-        for each in entries
+        repr(
+            replace(entry, file=replace(entry.file, file_name="", file_size=0, creation_time_ms=0))
+        )
+        for entry in entries
     )
 
 
@@ -102,8 +104,8 @@ def story(table: FileStoreTable) -> list[dict[str, Any]]:
                     one.changelog_record_count or 0,
                 ),
                 "manifests": [
-                    replace(each, file_name="", file_size=0)
-                    for each in table.manifests.read_list(one.delta_manifest_list)
+                    replace(manifest, file_name="", file_size=0)
+                    for manifest in table.manifests.read_list(one.delta_manifest_list)
                 ],
                 "delta": records(scan.delta(one)),
                 "changelog": records(scan.changelog(one)),
@@ -133,5 +135,5 @@ def test_java_and_we_leave_the_same_files(
     expected = story(stream_app.open_table(str(theirs)).store)
     for state, wanted in zip(story(table), expected, strict=True):
         assert state == wanted
-    assert any(each["kind"] is CommitKind.COMPACT for each in expected)
-    assert any(each["marked"] for each in expected) == ("vectors" in case)
+    assert any(snapshot["kind"] is CommitKind.COMPACT for snapshot in expected)
+    assert any(snapshot["marked"] for snapshot in expected) == ("vectors" in case)

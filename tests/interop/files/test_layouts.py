@@ -164,7 +164,6 @@ LAYOUTS = {
         {"row-tracking.enabled": "true", "data-evolution.enabled": "true"},
         has_key=False,
         unwritten="data-evolution.enabled = true",
-        unread="data-evolution.enabled = true",
     ),
 }  # fmt: skip
 

@@ -99,8 +99,8 @@ def test_who_commits_at_once_with_others_and_with_java_loses_nothing(
     snapshots = check_chain(table)
     assert len(snapshots) == 9
     for number in range(3):
-        mine = [each for each in snapshots if each.commit_user == f"user-{number}"]
-        assert [each.commit_identifier for each in mine] == list(range(3))
+        mine = [snapshot for snapshot in snapshots if snapshot.commit_user == f"user-{number}"]
+        assert [snapshot.commit_identifier for snapshot in mine] == list(range(3))
     rows = [row for number in range(3) for epoch in range(3) for _, row in rows_of(number, epoch)]
     assert by_content(paimon_java.read(table.location)) == by_content(rows)
 

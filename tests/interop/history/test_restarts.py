@@ -140,9 +140,9 @@ def test_turns_with_restarts_give_the_changelog_of_java_alone(
 ) -> None:
     chance = random.Random(f"{case} restarts")
     alone, path = (tmp_path / "db.db" / name for name in ("alone", "turns"))
-    for each in (alone, path):
+    for table_path in (alone, path):
         options = {"bucket": 1, "target-file-size": "2 kb", **CASES[case]}
-        paimon_java.create(each, COLUMNS, primary_keys=["k"], options=options)
+        paimon_java.create(table_path, COLUMNS, primary_keys=["k"], options=options)
     turns = Turns(paimon_java, path, chance)
     writers = set()
     for epoch in range(EPOCHS):
@@ -156,8 +156,8 @@ def test_turns_with_restarts_give_the_changelog_of_java_alone(
         writers.add(turns.write(changes, epoch))
         assert by_content(read_rows(turns.table)) == by_content(paimon_java.read(path))
     assert len(writers) >= 3
-    for each in (alone, path):
-        paimon_java.compact(each)
+    for table_path in (alone, path):
+        paimon_java.compact(table_path)
     table = turns.table
     rows = by_content(paimon_java.read(alone))
     assert by_content(paimon_java.read(path)) == by_content(read_rows(table)) == rows
@@ -178,7 +178,7 @@ def live_rows(table: FileStoreTable) -> int:
     """The rows that no vector deletes; readers of such a table do not merge."""
     latest = latest_of(table)
     vectors = deletion_vectors(table, latest)
-    deleted = {name: one.cardinality for each in vectors.values() for name, one in each.items()}
+    deleted = {name: one.cardinality for vector in vectors.values() for name, one in vector.items()}
     return sum(
         entry.file.row_count - deleted.get(entry.file.file_name, 0)
         for entry in FileStoreScan(table).live(latest)

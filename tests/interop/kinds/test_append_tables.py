@@ -58,7 +58,9 @@ def test_paimon_reads_our_table_as_we_do(
         plan.snapshot: by_content([{"": kind, **row} for kind, row in plan.changes])
         for plan in paimon_java.changelog(table.location)
     }
-    appends = [each.snapshot_id for each in check_chain(table) if each.commit_kind is APPEND]
+    appends = [
+        snapshot.snapshot_id for snapshot in check_chain(table) if snapshot.commit_kind is APPEND
+    ]
     ours = {
         appends[epoch]: by_content([{"": kind, **row} for kind, row in changes])
         for epoch, changes in read_changes(table).items()

@@ -112,6 +112,8 @@ in Python.
   stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * So do columns of VARIANT (`test_variant_columns.py`), plain and shredded. PyPaimon and paimon-rust read
   plain ones.
+* Tables with BLOBs (`test_blob_columns.py`) are written by Java and PyPaimon alone. PyPaimon also updates and deletes their
+  rows. stream_app reads and checks all of them.
 * Java is Paimon 1.4, PyPaimon is 2.1, Rust is paimon-rust 0.4 by its wheel pypaimon-rust. Java 2 has no published jar.
 
 """  # noqa: E501

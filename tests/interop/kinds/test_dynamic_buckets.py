@@ -71,7 +71,7 @@ def index_of(paimon_java: PaimonJava, table: FileStoreTable) -> Buckets:
     }
     assert ours == theirs
     seen = Counter(
-        (partition, each) for (partition, _), of_bucket in ours.items() for each in of_bucket
+        (partition, key) for (partition, _), of_bucket in ours.items() for key in of_bucket
     )
     assert max(seen.values()) == 1
     return ours
@@ -116,9 +116,7 @@ def test_we_and_java_go_on_with_each_others_buckets(
         assert grew(before, index)
         hashes = {(key[0], hash_of(key)) for key in rows}
         assert hashes <= {
-            (each[0][3:], value)
-            for each, numbers_of_key in index.items()
-            for value in numbers_of_key
+            (key[0][3:], value) for key, numbers_of_key in index.items() for value in numbers_of_key
         }
     assert by_key(paimon_java.read(location)) == rows
     if "deletion-vectors.enabled" not in options:

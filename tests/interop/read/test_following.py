@@ -134,7 +134,7 @@ def test_javas_tables_are_followed_alike(
     assert sound_report(table).replayed == [f"snapshots 1 to {table.snapshots.latest_id()}"]
     if producer in ("lookup", "full-compaction"):
         damage, scan = Damage(table), FileStoreScan(table)
-        lost = next(each for each in scan.live(damage.latest) if each.file.level > 0)
+        lost = next(entry for entry in scan.live(damage.latest) if entry.file.level > 0)
         damage.delta(lambda entries: [*entries, lost.as_delete()])
         assert kinds_in(table) == {FindingKind.CHANGELOG}
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import stream_app
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, parse_data_type
 from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.literal import Literal
@@ -53,6 +54,24 @@ def test_rows_of_append_tables_are_those_that_java_reads(
         writer.write(changes)
     rows = rows_of(frame(source, table.location), table.location)
     assert by_content(rows) == by_content(paimon_java.read(table.location))
+
+
+def test_rows_with_blobs_are_those_that_java_reads(
+    source: SparkSession, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    location = str(tmp_path / "db.db" / "t")
+    options = {"bucket": -1, "row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    paimon_java.create(location, [("k", "INT"), ("b", "BLOB"), ("v", "STRING")], options=options)
+    for first in (0, 4):
+        keys = range(first, first + 4)
+        rows = [{"k": k, "b": b"x" * k if k % 3 else None, "v": "v"} for k in keys]
+        paimon_java.write(location, [("+I", row) for row in rows], identifier=first)
+    read = frame(source, location)
+    assert read.schema.simpleString() == "struct<k:int,b:binary,v:string>"
+    assert by_content(rows_of(read, location)) == by_content(paimon_java.read(location))
+    assert read.where("b IS NULL").count() == 3
+    with pytest.raises(UnsupportedTableError, match=r"data-evolution.enabled = true"):
+        micro_batches(a_stream(location))
 
 
 def test_rows_of_a_table_whose_columns_have_changed(
@@ -149,7 +168,7 @@ def test_filters_are_handed_down_in_a_session_with_that_setting(
     content = by_content(rows_of(handed, location))
     assert len(content) == 1
     assert content == by_content(rows_of(kept, location))
-    plans = [each._jdf.queryExecution().optimizedPlan().toString() for each in (handed, kept)]
+    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (handed, kept)]
     assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
     assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
 

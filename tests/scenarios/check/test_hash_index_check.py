@@ -80,5 +80,5 @@ def test_a_table_that_lost_its_index(tmp_path: Path) -> None:
     assert latest is not None
     without = replace(latest, snapshot_id=latest.snapshot_id + 1, index_manifest=None)
     assert table.snapshots.publish(without)
-    findings = [each for each in found_in(table) if each.kind is FindingKind.HASH_INDEX]
+    findings = [finding for finding in found_in(table) if finding.kind is FindingKind.HASH_INDEX]
     assert [finding.what[:6] for finding in findings] == ["4 rows", "4 rows"]

@@ -47,4 +47,4 @@ def test_rows_are_compared_by_key(
         assert findings == []
         return
     counts = [[int(word) for word in what.split() if word.isdigit()][:3] for what in findings]
-    assert [sum(each) for each in zip(*counts, strict=True)] == [1, 1, 1], findings
+    assert [sum(column) for column in zip(*counts, strict=True)] == [1, 1, 1], findings

@@ -89,8 +89,8 @@ def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> N
     )
     named = {
         name
-        for each in check_chain(table)
-        for name in (each.base_manifest_list, each.delta_manifest_list)
+        for snapshot in check_chain(table)
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
     }
     assert files_on_disk(table, "manifest-list-") == named, "lost attempts leave nothing"
     assert isinstance(ours.clock, WaitingClock)
@@ -141,7 +141,7 @@ def test_one_compaction_in_conflict_leaves_the_others(
     assert snapshot.commit_kind is CommitKind.COMPACT
     assert "dropped, or has expired, with snapshot 3 (OVERWRITE) of user bob" in caplog.text
     assert commit.coordinator.dropped.total == 1
-    kinds = [each.commit_kind.value for each in check_chain(table)]
+    kinds = [snapshot.commit_kind.value for snapshot in check_chain(table)]
     assert kinds == ["APPEND", "APPEND", "OVERWRITE", "COMPACT"]
     assert by_content(read_rows(table)) == by_content(
         [dict(row) for _, row in rows("tue", value="b")]

@@ -52,8 +52,8 @@ def test_commits_cost_the_same_however_many_there_were(
 ) -> None:
     table = new_table(tmp_path, SMALL)
     load = CommitLoad(table, LOADS[name], random.Random(seed))
-    each = list(costs(table, load, COMMITS))
-    early, late = each[80:200], each[-120:]
+    costs_by_commit = list(costs(table, load, COMMITS))
+    early, late = costs_by_commit[80:200], costs_by_commit[-120:]
     assert files_read(late) <= 1.2 * files_read(early)
     assert files_written(late) <= 1.2 * files_written(early)
     assert kilobytes(late) <= 1.5 * kilobytes(early)

@@ -171,8 +171,8 @@ def test_what_others_commit_meanwhile_is_overwritten_too(tmp_path: Path, whole: 
     check_chain(table)
     named = {
         name
-        for each in check_chain(table)
-        for name in (each.base_manifest_list, each.delta_manifest_list)
+        for snapshot in check_chain(table)
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
     }
     assert files_on_disk(table, "manifest-list-") == named, "lost attempts leave nothing"
 

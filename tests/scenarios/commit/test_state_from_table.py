@@ -70,20 +70,20 @@ def said(table: FileStoreTable) -> list[tuple[object, ...]]:
 
     return [
         (
-            each.commit_user,
-            each.commit_identifier,
-            each.commit_kind,
-            each.total_record_count,
-            each.delta_record_count,
-            each.changelog_record_count,
-            sorted(map(repr, map(described, scan.delta(each)))),
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            snapshot.commit_kind,
+            snapshot.total_record_count,
+            snapshot.delta_record_count,
+            snapshot.changelog_record_count,
+            sorted(map(repr, map(described, scan.delta(snapshot)))),
         )
-        for each in check_chain(table)
+        for snapshot in check_chain(table)
     ]
 
 
 def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
-    return [each for each in said(table) if each[2] is CommitKind.APPEND]
+    return [commit for commit in said(table) if commit[2] is CommitKind.APPEND]
 
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
@@ -135,4 +135,4 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
     else:
         assert said(forgetful) == said(remembering)
     assert by_content(read_rows(forgetful)) == by_content(read_rows(remembering))
-    assert CommitKind.COMPACT in {each[2] for each in said(forgetful)}
+    assert CommitKind.COMPACT in {commit[2] for commit in said(forgetful)}

@@ -42,7 +42,7 @@ def run(
     """An epoch as Spark asks for it, of the messages that were sent with this number."""
     parts = tables.messages(epoch if sent is None else sent).combine_chunks().to_batches()
     runner.topics = [
-        batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
+        batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
     ]
     try:
         committer(parts, epoch)

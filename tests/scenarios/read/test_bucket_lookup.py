@@ -92,7 +92,7 @@ def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> N
     table = FileStoreTable(made.path, made.table.schema, counting, made.table.clock)
     rows = looked_up(table, [(5000, "")], ("v",))
     assert rows.keys() == {(5000, "")}
-    ((name, count),) = [each for each in counting.read.items() if each[0].endswith(".parquet")]
+    ((name, count),) = [file for file in counting.read.items() if file[0].endswith(".parquet")]
     (path,) = Path(made.path).glob(f"bucket-0/{name}")
     assert count < path.stat().st_size / 3  # the footer is some of it
 

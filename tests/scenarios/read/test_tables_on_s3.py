@@ -147,7 +147,7 @@ def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Serve
     s3.ignores_conditions = True
     with pytest.raises(StorageError, match="does not write to this file system"):
         create_or_open(f"s3://{bucket}/new", KEYED, file_io_options=s3.options)
-    assert [each.name for each in made.file_io.list_status(f"s3://{bucket}")] == ["made"]
+    assert [entry.name for entry in made.file_io.list_status(f"s3://{bucket}")] == ["made"]
     with pytest.raises(StorageError, match="does not write to this file system"):
         open_for_writing(made)
     assert open_table(made.location, file_io_options=s3.options).schema == KEYED

@@ -171,7 +171,7 @@ def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path
     racing = RacedFileIO([lambda: writer.write(day(2, 2))])
     expire = replace(expire, table=replace(expire.table, file_io=racing))
     dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
-    assert [each.values for each in dropped] == [("2025-12-01",)]
+    assert [partition.values for partition in dropped] == [("2025-12-01",)]
     assert [(row["dt"], row["k"]) for row in read_rows(writer.table)] == [
         ("2025-12-02", 1),
         ("2025-12-02", 2),

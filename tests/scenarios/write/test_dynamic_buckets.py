@@ -58,7 +58,7 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
         bucket: set(table.hash_index_files.read(entry).tolist())
         for bucket, entry in buckets.items()
     }
-    seen = Counter(each for hashes in hashes_of.values() for each in hashes)
+    seen = Counter(key_hash for hashes in hashes_of.values() for key_hash in hashes)
     assert max(seen.values()) == 1
     return hashes_of
 
@@ -223,7 +223,9 @@ def test_a_truncate_begins_the_index_anew(tmp_path: Path, holds_tables: bool) ->
     ]
     for epoch, rows in enumerate(sent):
         tables.send(rows, [])
-        runner.topics = [b for each in range(epoch + 1) for b in tables.messages(each).to_batches()]
+        runner.topics = [
+            b for number in range(epoch + 1) for b in tables.messages(number).to_batches()
+        ]
         committer(parts(tables, epoch), epoch)
         tables.done(epoch)
     committer.settle()

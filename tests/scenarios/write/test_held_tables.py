@@ -47,7 +47,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, 
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
     runner.topics = [
-        batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
+        batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
     ]
     try:
         committer(parts, epoch)

@@ -53,7 +53,7 @@ def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
     alter(job, "--rename-column", "v=w", "--drop-column", "n")
     job.run(committer, plain({"k": 3, "w": 10, "n": 11}))
     assert job.rows() == by_content([{"k": 1, "w": 7}, {"k": 2, "w": 8}, {"k": 3, "w": 10}])
-    assert [each.schema_id for each in _snapshots(job)] == [0, 1, 2]
+    assert [snapshot.schema_id for snapshot in _snapshots(job)] == [0, 1, 2]
     sound_report(open_table(job.table.location))
 
 
@@ -73,7 +73,7 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     committer.compact_due()
     rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
     assert read_rows(open_table(job.table.location)) == rows
-    assert {each.schema_id for each in _snapshots(job)} == {0, 1}
+    assert {snapshot.schema_id for snapshot in _snapshots(job)} == {0, 1}
     assert any(snapshot.commit_kind.value == "COMPACT" for snapshot in _snapshots(job))
     sound_report(open_table(job.table.location))
 
@@ -159,7 +159,7 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
     alter(job, "--add-column", "n INT")
     SmallTable(open_table(job.table.location)).commit(("+I", {"k": 10, "v": "x", "n": 5}))
     job.run(committer, plain({"k": 2, "v": "new", "n": 1}))
-    kinds = [(each.commit_kind.value, each.schema_id) for each in _snapshots(job)]
+    kinds = [(snapshot.commit_kind.value, snapshot.schema_id) for snapshot in _snapshots(job)]
     assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
     committer.compact_due()
     rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
@@ -188,7 +188,7 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
             {"k": 4, "v": "d", "note": "7", "other": '{"x":1}'},
         ]
     )
-    assert [each.schema_id for each in _snapshots(job)] == [0, 1]
+    assert [snapshot.schema_id for snapshot in _snapshots(job)] == [0, 1]
     assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
     sound_report(open_table(job.table.location))
     # Rows before the new columns do not lack them; later ones do.
@@ -212,7 +212,7 @@ def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None
     committer.settle()
     wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
     assert job.rows() == by_content(wanted)
-    assert [each.schema_id for each in _snapshots(job)] == [1, 2, 3, 4, 5]
+    assert [snapshot.schema_id for snapshot in _snapshots(job)] == [1, 2, 3, 4, 5]
 
 
 def test_types_of_an_envelope_widen_the_table(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: 
     runner = committer.rounds.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
-        part for each in range(epoch + 1) for part in tables.messages(each).to_batches()
+        part for number in range(epoch + 1) for part in tables.messages(number).to_batches()
     ]
     [messages] = tables.messages(epoch, **bad).combine_chunks().to_batches()
     half = messages.num_rows // 2

@@ -118,7 +118,7 @@ class Upkeep:
         delete_orphans(table, plan)
 
     def _since_ms(self) -> int:
-        drivers = [each for job in self.jobs.values() for each in (job.process, job.zombie)]
+        drivers = [process for job in self.jobs.values() for process in (job.process, job.zombie)]
         return self.world.unfinished_since_ms(driver for driver in drivers if driver is not None)
 
     def _delete_some(self, rng: random.Random) -> None:

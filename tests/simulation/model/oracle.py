@@ -171,7 +171,7 @@ class Oracle:
     def _counts(self, number: int) -> dict[bytes, int]:
         """The number of buckets of each partition in a version."""
         live = FileStoreScan(self.table).live(self.table.snapshots.snapshot(number))
-        return {each.partition: each.total_buckets for each in live if each.bucket != POSTPONED}
+        return {entry.partition: entry.total_buckets for entry in live if entry.bucket != POSTPONED}
 
     def check_kept(self) -> None:
         """See that what tags, changelogs and consumers keep can be read."""

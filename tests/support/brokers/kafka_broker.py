@@ -62,7 +62,9 @@ def _is_known(admin: KafkaAdminClient, name: str) -> bool:
     """A topic that has just been made is listed, described and led a little later."""
     [description] = admin.describe_topics([name])
     partitions = description["partitions"]
-    ready = not description["error_code"] and not any(each["error_code"] for each in partitions)
+    ready = not description["error_code"] and not any(
+        partition["error_code"] for partition in partitions
+    )
     return bool(partitions) and ready and name in admin.list_topics()
 
 

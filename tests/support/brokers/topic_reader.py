@@ -84,9 +84,9 @@ def reads_by_spark(spark: SparkSession) -> Reader:
     ) -> pa.Table:
         begins: dict[str, dict[str, int]] = {}
         ends: dict[str, dict[str, int]] = {}
-        for each in ranges:
-            begins.setdefault(each.topic, {})[str(each.partition)] = each.begin
-            ends.setdefault(each.topic, {})[str(each.partition)] = each.end
+        for offsets in ranges:
+            begins.setdefault(offsets.topic, {})[str(offsets.partition)] = offsets.begin
+            ends.setdefault(offsets.topic, {})[str(offsets.partition)] = offsets.end
         reader = (
             spark.read.format("kafka")
             .option("kafka.bootstrap.servers", bootstrap)

@@ -42,7 +42,7 @@ class EpochHere:
 
         def write(plan: EpochPlan) -> EpochOutput:
             self.plans[epoch] = plan
-            written = (row for each in tasks.values() for row in _written(each, plan))
+            written = (row for task in tasks.values() for row in _written(task, plan))
             return output_of(written)
 
         tables = {block.table for blocks in tasks.values() for block in blocks}

@@ -45,8 +45,8 @@ def descendants(process: int) -> list[int]:
             parent = int(status.read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(status.parent.name))
     processes = list(children.get(process, ()))
-    for each in processes:
-        processes += children.get(each, ())
+    for child in processes:
+        processes += children.get(child, ())
     return processes
 
 
@@ -61,9 +61,9 @@ def sockets(process: int) -> set[str]:
     """The kernel's numbers of a process's sockets."""
     sockets = set()
     with contextlib.suppress(OSError):
-        for each in Path(f"/proc/{process}/fd").iterdir():
+        for descriptor in Path(f"/proc/{process}/fd").iterdir():
             with contextlib.suppress(OSError):
-                target = str(each.readlink())
+                target = str(descriptor.readlink())
                 if target.startswith("socket:["):
                     sockets.add(target[8:-1])
     return sockets
@@ -95,11 +95,11 @@ class WorkerMachine:
 
     def executors(self) -> list[int]:
         """The JVMs of executors."""
-        return [each for each in self.below() if "ExecutorBackend" in command_of(each)]
+        return [process for process in self.below() if "ExecutorBackend" in command_of(process)]
 
     def works(self) -> bool:
         """Whether an executor has been given tasks: they have started Python."""
-        return any("worker_daemon" in command_of(each) for each in self.below())
+        return any("worker_daemon" in command_of(process) for process in self.below())
 
     def kill(self) -> None:
         """SIGKILL the worker and all that it started."""
@@ -188,7 +188,7 @@ class SparkCluster:
         """The machine of the process that has a connection from this port."""
         numbers = {number for local, _, number in connections() if local == port}
         for worker in self.workers:
-            if any(numbers & sockets(each) for each in worker.below()):
+            if any(numbers & sockets(process) for process in worker.below()):
                 return worker
         return None
 

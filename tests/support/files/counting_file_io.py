@@ -51,7 +51,9 @@ class CountingFileIO(LocalFileIO):
 
     def list_names(self, folder: str) -> list[str]:
         self.asked.append(("list", folder))
-        return [each.name for each in LocalFileIO.list_status(self, folder) if not each.is_folder]
+        return [
+            status.name for status in LocalFileIO.list_status(self, folder) if not status.is_folder
+        ]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         self.asked.append(("list", folder))

@@ -70,7 +70,7 @@ class RandomHistory:
         )
         self._epochs[user] += 1
         self._note(watermark)
-        assert all((each.properties or {})["by"] == user for each in done.snapshots[-1:])
+        assert all((snapshot.properties or {})["by"] == user for snapshot in done.snapshots[-1:])
 
     def compact(self) -> None:
         """A user's compactions that are due, or all there could be."""

@@ -172,7 +172,7 @@ class DatabaseJob:
     def held(self) -> dict[str, str]:
         """The tables that wait, and why."""
         held = state_of(self.checkpoint).held
-        return {name: each.reason for name, each in held.items()}
+        return {name: table.reason for name, table in held.items()}
 
     def quarantine(self, name: str = "") -> list[str]:
         """The reasons of records that were quarantined, in their order."""

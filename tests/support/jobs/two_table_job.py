@@ -175,7 +175,8 @@ class TwoTables:
     def ends(self, epochs: int) -> Ends:
         """The offsets behind that many epochs."""
         return {
-            topic: {"0": sum(len(each[topic]) for each in self.sent[:epochs])} for topic in TOPICS
+            topic: {"0": sum(len(messages[topic]) for messages in self.sent[:epochs])}
+            for topic in TOPICS
         }
 
     def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
@@ -184,7 +185,9 @@ class TwoTables:
         Args:
             bad: a value for a topic that stands behind its others.
         """
-        before = {topic: sum(len(each[topic]) for each in self.sent[:epoch]) for topic in TOPICS}
+        before = {
+            topic: sum(len(messages[topic]) for messages in self.sent[:epoch]) for topic in TOPICS
+        }
         rows = []
         for topic in TOPICS:
             values = [_value(row) for row in self.sent[epoch][topic]]
@@ -199,7 +202,7 @@ class TwoTables:
         """The rows of both tables after all epochs."""
         left = []
         for topic in TOPICS:
-            rows = [row for each in self.sent for row in each[topic]]
+            rows = [row for messages in self.sent for row in messages[topic]]
             left.append(
                 rows[max((n for n, row in enumerate(rows) if row == TRUNCATE), default=-1) + 1 :]
             )

@@ -11,7 +11,7 @@ microseconds (compare by normal_rows.without_nanoseconds).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,16 @@ class PyPaimonReader(JudgeProcess):
         }  # fmt: skip
         self._call(request)
 
+    def update(self, path: Path | str, rows: pa.Table) -> None:
+        """New values of some columns, of rows by their number in _ROW_ID, and the commit."""
+        given = self._folder / "given.arrow"
+        write_rows(rows, given)
+        self._call({"update": str(Path(path).resolve()), "given": str(given)})
+
+    def delete(self, path: Path | str, row_ids: Sequence[int]) -> None:
+        """Delete rows by their numbers, with deletion vectors."""
+        self._call({"delete": str(Path(path).resolve()), "row_ids": list(row_ids)})
+
 
 def _place(path: Path | str | NamedTable) -> dict[str, Any]:
     if isinstance(path, NamedTable):
@@ -117,22 +127,9 @@ def _place(path: Path | str | NamedTable) -> dict[str, Any]:
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    if "follow" in request:
-        return {"plans": asyncio.run(_follow(request))}
-    if "core_options" in request:
-        return {"options": _core_options()}
-    if "by_rust" in request:
-        _read_by_rust(Path(request["by_rust"]), request["out"])
-        return {}
-    if "follow_by_rust" in request:
-        return {"plans": _follow_by_rust(Path(request["follow_by_rust"]), request["out"])}
-    if "write_by_rust" in request:
-        _write_by_rust(Path(request["write_by_rust"]), read_rows(request["given"]))
-        return {}
-    if "rust_names_with" in request:
-        return {"names": _rust_names_with(request["rust_names_with"])}
-    if "names_with" in request:
-        return {"names": _names_with(request)}
+    for word, answer in _ANSWERS.items():
+        if word in request:
+            return answer(request) or {}
     _write(request) if "given" in request else _read(request)
     return {}
 
@@ -249,7 +246,7 @@ def _names_with(request: Mapping[str, Any]) -> list[str]:
         things += [
             one for name, one in vars(module).items() if name.startswith(("Batch", "Stream"))
         ]
-    names = {name for each in things for name in dir(each) if not name.startswith("_")}
+    names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
     return sorted(name for name in names if word in name.lower())
 
 
@@ -279,6 +276,19 @@ def _write(request: Mapping[str, Any]) -> None:
     commit.close()
 
 
+def _change(request: Mapping[str, Any]) -> None:
+    table = _table(Path(request.get("update") or request["delete"]))
+    builder = table.new_batch_write_builder()
+    update, commit = builder.new_update(), builder.new_commit()
+    if "update" in request:
+        rows = read_rows(request["given"])
+        update.with_update_type([name for name in rows.column_names if name != "_ROW_ID"])
+        commit.commit(update.update_by_arrow_with_row_id(rows))
+    else:
+        commit.commit(update.delete_by_row_id(request["row_ids"]))
+    commit.close()
+
+
 def _predicate(builder: Any, where: Mapping[str, Any]) -> Any:
     return builder.and_predicates(
         [
@@ -287,6 +297,22 @@ def _predicate(builder: Any, where: Mapping[str, Any]) -> Any:
         ]
     )
 
+
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
+    "follow": lambda request: {"plans": asyncio.run(_follow(request))},
+    "core_options": lambda _: {"options": _core_options()},
+    "by_rust": lambda request: _read_by_rust(Path(request["by_rust"]), request["out"]),
+    "follow_by_rust": lambda request: {
+        "plans": _follow_by_rust(Path(request["follow_by_rust"]), request["out"])
+    },
+    "write_by_rust": lambda request: _write_by_rust(
+        Path(request["write_by_rust"]), read_rows(request["given"])
+    ),
+    "rust_names_with": lambda request: {"names": _rust_names_with(request["rust_names_with"])},
+    "names_with": lambda request: {"names": _names_with(request)},
+    "update": _change,
+    "delete": _change,
+}
 
 if __name__ == "__main__":
     serve(lambda: _answer)

@@ -73,7 +73,9 @@ def _later_drops(table: FileStoreTable) -> set[str]:
     scan = FileStoreScan(table)
     changelogs = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
     oldest = table.snapshots.snapshot(table.snapshots.ids()[0])
-    return {name for each in (*changelogs, oldest) for name in _data_names(scan.delta(each))}
+    return {
+        name for snapshot in (*changelogs, oldest) for name in _data_names(scan.delta(snapshot))
+    }
 
 
 def _of_version(table: FileStoreTable, snapshot: Snapshot) -> set[str]:

@@ -57,6 +57,13 @@ def test_the_image_takes_the_product_it_has_installed() -> None:
     assert set(re.findall(r"/opt/stream_app/bin/python (-\w)", DOCKERFILE)) == {"-P"}
 
 
+def test_setup_and_the_image_run_modules_that_exist() -> None:
+    programs = DOCKERFILE + (ROOT / "run.sh").read_text()
+    ran = set(re.findall(r"-m (stream_app(?:\.\w+)+)", programs))
+    assert "stream_app.app.launch.compile_ahead" in ran
+    assert [name for name in ran if not (ROOT / f"{name.replace('.', '/')}.py").is_file()] == []
+
+
 def test_docker_agrees_with_the_versions() -> None:
     assert set(re.findall(r"apache/kafka:(\S+)", COMPOSE)) == {KAFKA_BROKER_VERSION}
     assert SERVICES["app"]["image"] == "stream_app"

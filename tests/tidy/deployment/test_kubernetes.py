@@ -34,7 +34,7 @@ Object = dict[str, Any]
 
 def documents(text: str) -> dict[str, Object]:
     """Kind → object; one of each."""
-    resources = {each["kind"]: each for each in yaml.safe_load_all(text) if each}
+    resources = {document["kind"]: document for document in yaml.safe_load_all(text) if document}
     assert len(resources) == text.count("\nkind: ")
     return resources
 
@@ -106,14 +106,14 @@ def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
         for name in ("startup", "liveness", "readiness")
     }
     assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
-    ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
-    variables = {each["name"]: each.get("value") for each in container["env"]}
+    ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+    variables = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert variables["STREAM_APP_STREAM__METRICS_PORT"] == ports["metrics"]
     assert variables.get("STREAM_APP_STREAM__WEB_PORT") == ports.get("web")
     assert ("web" in ports) == (variables.get("STREAM_APP_STREAM__WEB_HOST") == "0.0.0.0")
     names = variables.get("STREAM_APP_STREAM__WEB_NAMES") or ""
     assert ("web" in ports) == (release["Service"]["metadata"]["name"] in names.split(","))
-    served = [each["targetPort"] for each in release["Service"]["spec"]["ports"]]
+    served = [port["targetPort"] for port in release["Service"]["spec"]["ports"]]
     assert served == list(ports)
 
 
@@ -135,7 +135,7 @@ def test_the_product_takes_the_charts_configuration(
     release: dict[str, Object], tmp_path: Path
 ) -> None:
     [container] = release["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    environ = {each["name"]: each.get("value", "x") for each in container["env"]}
+    environ = {variable["name"]: variable.get("value", "x") for variable in container["env"]}
     config = loaded(release["ConfigMap"], tmp_path, environ)
     assert config.stream.metrics_port == 9400
 
@@ -151,7 +151,7 @@ APPLICATION = SPARK["SparkApplication"]["spec"]
 
 
 def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> None:
-    environ = {each["name"]: "x" for each in APPLICATION["driver"]["env"]}
+    environ = {variable["name"]: "x" for variable in APPLICATION["driver"]["env"]}
     config = loaded(SPARK["ConfigMap"], tmp_path, environ)
     [port] = APPLICATION["driver"]["ports"]
     assert config.stream.metrics_port == port["containerPort"]
@@ -174,7 +174,7 @@ def test_the_application_starts_the_jvm_as_ingest_does() -> None:
         [hadoop] = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
         version = hadoop.stem.removeprefix("hadoop-client-api-")
         sets = (spark_kafka_set(APPLICATION["sparkVersion"]), s3a_set(version))
-        path = ":".join(f"{OF_IMAGE}/jars/{each.name}/*" for each in sets)
+        path = ":".join(f"{OF_IMAGE}/jars/{stateful_set.name}/*" for stateful_set in sets)
         assert given["spark.driver.extraClassPath"] == path
         assert given["spark.executor.extraClassPath"] == path
         assert APPLICATION["sparkVersion"] == installed_spark_version()
@@ -187,5 +187,5 @@ def test_pods_of_the_application_may_do_as_little_as_they_need(part: str) -> Non
     assert pod["securityContext"]["readOnlyRootFilesystem"]
     assert {mount["mountPath"] for mount in pod["volumeMounts"]} == {"/tmp", "/data"}
     assert {mount["name"] for mount in pod["volumeMounts"]} == {
-        each["name"] for each in APPLICATION["volumes"]
+        volume["name"] for volume in APPLICATION["volumes"]
     }

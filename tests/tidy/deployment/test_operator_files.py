@@ -82,7 +82,7 @@ def test_locks_hold_what_the_project_asks_for() -> None:
     run, dev = pins("requirements.lock"), pins("requirements-dev.lock")
     assert run.items() <= dev.items()
     asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    names = {re.split(r"[<>=!~ \[]", each)[0].lower().replace("_", "-") for each in asked}
+    names = {re.split(r"[<>=!~ \[]", name)[0].lower().replace("_", "-") for name in asked}
     assert names <= dev.keys()
 
 

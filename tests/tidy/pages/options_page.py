@@ -25,6 +25,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.options.option_support import IGNORED_KEYS
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.tables_own_options import is_tables_own
+from stream_app.model.store_options import S3_OPTIONS
 from stream_app.spark.read.source_options import SOURCE_OPTIONS
 from tests.tidy.pages.option_support_page import (
     HARMLESS,
@@ -64,7 +65,7 @@ MEANINGS = {
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
-        for section in dict.fromkeys(each.section for each in FORMATS.values())
+        for section in dict.fromkeys(declaration.section for declaration in FORMATS.values())
     },
     "source.path": "With `files`: the folder.",
     "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all.",
@@ -183,24 +184,7 @@ MEANINGS = {
     "machine's own lets the network read the tables ([in a browser](web.md#security)).",
     "stream.web-names": "Names that browsers call the page by, beside `localhost`, addresses and "
     "the machine's own name; `*`: any ([in a browser](web.md#security)).",
-    "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "
-    "region, or the variable `AWS_ENDPOINT_URL`.",
-    "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",
-    "file-system.s3.access-key": "Key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or "
-    "the role of the machine. As `${file:PATH}` the job renews it while it runs.",
-    "file-system.s3.secret-key": "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, a "
-    "profile, or the role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
-    "file-system.s3.session.token": "Token of keys that expire; absent: the variable "
-    "`AWS_SESSION_TOKEN`.",
-    "file-system.s3.path.style.access": "Whether URLs have the bucket in the path instead of the "
-    "host; absent: as the endpoint's host needs it.",
-    "file-system.s3.connection.ssl.enabled": "`false`: no TLS for an endpoint without `https://`.",
-    "file-system.s3.requester.pays.enabled": "`true`: the reader of another account's bucket "
-    "pays for its requests.",
-    "file-system.s3.encryption.algorithm": "How the store encrypts new files: `SSE-S3` (or "
-    "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: the bucket's default.",
-    "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
-    "account's.",
+    **{f"file-system.{key}": option.meaning for key, option in S3_OPTIONS.items()},
     "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
     "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
     "spark.…": "A setting of Spark.",
@@ -270,8 +254,8 @@ def options_page() -> str:
     for section, keys in KEYS.items():
         table = _options_table(CATALOG_OPTIONS.values()) if section == "catalog" else ""
         parts += [f"### `[{section}]`\n", table or _section_table(section, keys)]
-    for each in FORMATS.values():
-        parts += _format_parts(each)
+    for declaration in FORMATS.values():
+        parts += _format_parts(declaration)
     parts += [_TABLE, _options_table(OPTIONS.values())]
     parts += [SUPPORT, REFUSED, _table(HEAD, refusals_rows())]
     parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(harmless_keys())]

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.tidy.project_files import modules, text_of, tree_of
+from tests.tidy.project_files import modules, tree_of
 
 _CALLED_BY = re.compile(r"\b(?:[Cc]alled|[Uu]sed)(?: \w+)* by `([a-z_./]+)[.\w]*`")
+_CALLS_IT = re.compile(r"`([a-z_./]+)[.\w]*` (?:asks|calls (?:it|them|these)|makes (?:it|them))\b")
+MODULES = {name.removesuffix(".py").rpartition("/")[2] for name in modules("stream_app")}
 
 
 def _dotted(name: str) -> str:
@@ -33,12 +35,15 @@ def _importers() -> Mapping[str, set[str]]:
 IMPORTERS = _importers()
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in modules("stream_app") if _CALLED_BY.search(text_of(name))]
-)
+def _named_callers(name: str) -> list[str]:
+    text = ast.get_docstring(tree_of(name)) or ""
+    active = (caller for caller in _CALLS_IT.findall(text) if caller.rpartition(".")[2] in MODULES)
+    return [*_CALLED_BY.findall(text), *active]
+
+
+@pytest.mark.parametrize("name", [name for name in modules("stream_app") if _named_callers(name)])
 def test_the_caller_imports_what_it_calls(name: str) -> None:
-    named = _CALLED_BY.findall(ast.get_docstring(tree_of(name)) or "")
     importers = {f".{importer}." for importer in IMPORTERS[_dotted(name)]}
-    for caller in named:
+    for caller in _named_callers(name):
         part = f".{caller.replace('/', '.').strip('.')}."
         assert any(part in importer for importer in importers), (caller, sorted(importers))

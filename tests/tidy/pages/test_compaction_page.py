@@ -120,5 +120,5 @@ def test_every_recipe_is_tried() -> None:
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_recipe_does_what_it_promises(name: str) -> None:
     claim = CLAIMS[name]
-    old, new = (outcome(claim.load, claim.flushes, **each) for each in ({}, recipes()[name]))
+    old, new = (outcome(claim.load, claim.flushes, **options) for options in ({}, recipes()[name]))
     assert claim.better(old, new), f"without: {old}\nwith: {new}"

@@ -84,7 +84,7 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
         meaning.endswith(".")
         for meaning in [
             *MEANINGS.values(),
-            *(option.meaning for each in FORMATS.values() for option in each.options),
+            *(option.meaning for declaration in FORMATS.values() for option in declaration.options),
         ]
     )
 

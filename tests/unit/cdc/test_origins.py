@@ -80,7 +80,7 @@ def test_the_origin_of_a_message_does_not_depend_on_its_neighbours(
     values: list[str | None],
 ) -> None:
     bytes_of = [None if value is None else value.encode() for value in values]
-    assert names(origins(*bytes_of)) == [names(origins(each))[0] for each in bytes_of]
+    assert names(origins(*bytes_of)) == [names(origins(value))[0] for value in bytes_of]
 
 
 def test_messages_of_many_tables_between_each_other() -> None:

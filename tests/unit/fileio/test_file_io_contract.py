@@ -98,13 +98,13 @@ def content(number: int) -> bytes:
 def test_what_was_written_is_seen_everywhere_at_once(place: Place) -> None:
     io, path = place.io, place.path("a/b/f")
     io.write_bytes(path, b"12345")
-    for each in (io, place.again()):
-        assert each.read_bytes(path) == b"12345"
-        assert each.size(path) == 5
-        assert each.exists(path)
-        assert each.exists(place.path("a"))
-        assert each.list_names(place.path("a/b")) == ["f"]
-        assert [status.name for status in each.list_status(place.path("a"))] == ["b"]
+    for file_io in (io, place.again()):
+        assert file_io.read_bytes(path) == b"12345"
+        assert file_io.size(path) == 5
+        assert file_io.exists(path)
+        assert file_io.exists(place.path("a"))
+        assert file_io.list_names(place.path("a/b")) == ["f"]
+        assert [status.name for status in file_io.list_status(place.path("a"))] == ["b"]
     io.delete(path)
     assert not place.again().exists(path)
     assert place.again().list_names(place.path("a/b")) == []
@@ -158,7 +158,7 @@ def test_an_empty_file_is_a_file(place: Place) -> None:
 def test_names_are_taken_as_they_are(place: Place, names: list[str]) -> None:
     for name in names:
         place.io.write_bytes(place.path(f"{name}/{name}"), name.encode())
-    assert sorted(each.name for each in place.io.list_status(place.folder)) == sorted(names)
+    assert sorted(status.name for status in place.io.list_status(place.folder)) == sorted(names)
     for name in names:
         assert place.io.list_names(place.path(name)) == [name]
         assert place.again().read_bytes(place.path(f"{name}/{name}")) == name.encode()

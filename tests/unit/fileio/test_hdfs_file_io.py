@@ -166,10 +166,10 @@ def test_a_name_service_is_known_by_options(hdfs: HdfsCluster, io: FileIO, folde
     options = {f"hadoop.{key}": value for key, value in ha_settings(hdfs).items()}
     location, by_service = file_io_of(f"hdfs://lake/{name}/", options)
     assert location == f"hdfs://lake/{name}"
-    for each in (by_service, pickle.loads(pickle.dumps(by_service))):
-        assert each.create_if_absent(f"{location}/f", b"1")
+    for file_io in (by_service, pickle.loads(pickle.dumps(by_service))):
+        assert file_io.create_if_absent(f"{location}/f", b"1")
         assert not io.create_if_absent(f"{folder}/f", b"1")
-        each.delete(f"{location}/f")
+        file_io.delete(f"{location}/f")
 
 
 def test_a_name_service_and_mounts_are_known_by_hadoops_files(

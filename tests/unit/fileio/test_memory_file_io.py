@@ -23,7 +23,7 @@ def test_parquet_is_written_and_read() -> None:
         files.delete("/a/b/f.parquet")
         source.seek(0)
         assert pq.read_table(source) == table, "who has it open reads on"
-    assert [each.name for each in files.list_status("/a")] == ["b"]
+    assert [status.name for status in files.list_status("/a")] == ["b"]
     assert files.list_names("/a/b") == []
 
 

@@ -94,7 +94,7 @@ def test_the_mark_of_a_folder_is_no_file(io: FileIO, bucket: str) -> None:
     for mark in ("t/", "t/manifest/"):
         store.put_object(bucket, mark, b"")
     io.write_bytes(f"s3://{bucket}/t/manifest/m", b"1")
-    assert [each.name for each in io.list_status(f"s3://{bucket}/t")] == ["manifest"]
+    assert [status.name for status in io.list_status(f"s3://{bucket}/t")] == ["manifest"]
     assert io.list_names(f"s3://{bucket}/t") == []
     assert io.list_names(f"s3://{bucket}/t/manifest") == ["m"]
 

@@ -36,7 +36,7 @@ def of(who: str, file_io: FileIO, root: Path) -> Announcements[Any]:
 def test_what_was_announced_is_there_until_it_is_withdrawn(tmp_path: Path, who: str) -> None:
     announcements, said = of(who, LocalFileIO(), tmp_path), SAID[who]
     assert announcements.announcements() == {}
-    one, other = (announcements.announce(each) for each in said)
+    one, other = (announcements.announce(announcement) for announcement in said)
     assert announcements.announcements() == {one: said[0], other: said[1]}
     assert TagManager(LocalFileIO(), str(tmp_path)).tags() == []
     announcements.withdraw(one)

@@ -109,7 +109,9 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
             values = [Decimal(number).scaleb(-old_scale) for number in unscaled]
             quantum = Decimal(1).scaleb(-new_scale)
             rounded = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
-            wanted = [None if abs(each.scaleb(new_scale)) >= 10**38 else each for each in rounded]
+            wanted = [
+                None if abs(number.scaleb(new_scale)) >= 10**38 else number for number in rounded
+            ]
         cells = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
         assert cells == wanted
         texts = [format(value, "f") for value in values]

@@ -88,8 +88,8 @@ def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
     columns = f"id INT, c TIMESTAMP(0), {COARSE}, l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ(6)"
     plain, beside = file_schema(columns), file_schema(columns + ", n TIMESTAMP(9)")
     alone, mixed = (
-        {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(written(rows_of(each, 3)))).schema}
-        for each in (plain, beside)
+        {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(written(rows_of(data, 3)))).schema}
+        for data in (plain, beside)
     )
     assert mixed.pop("n")
     assert mixed == alone
@@ -104,10 +104,10 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
     types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
     both = [
         value_stats(
-            FooterStats(pq.ParquetFile(io.BytesIO(written(each))).metadata),
+            FooterStats(pq.ParquetFile(io.BytesIO(written(rows))).metadata),
             [(name, types[name]) for name in names],
         )
-        for each in (batch, batch.drop_columns(["ns"]))
+        for rows in (batch, batch.drop_columns(["ns"]))
     ]
     assert both[0] == both[1]
 

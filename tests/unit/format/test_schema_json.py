@@ -96,13 +96,30 @@ def test_time_may_be_missing() -> None:
     assert decode_schema(json.dumps(written).encode()).time_millis == 0
 
 
-@pytest.mark.parametrize("kind", ["MULTISET", "MULTISET NOT NULL", "BLOB"])
+@pytest.mark.parametrize("kind", ["MULTISET", "MULTISET NOT NULL"])
 def test_types_that_are_not_known_are_refused_by_name(kind: str) -> None:
     written = _written()
     for value in (kind, {"type": "ARRAY", "element": {"type": kind, "element": "INT"}}):
         written["fields"][3]["type"] = value
         with pytest.raises(UnsupportedTableError, match=f"column 'b' has the type {kind}"):
             decode_schema(json.dumps(written).encode())
+
+
+def test_blobs_stand_alone_in_a_table_without_a_key() -> None:
+    written = _written()
+    in_array = {"type": "ARRAY", "element": "BLOB"}
+    for keys, kind, why in (
+        (["a"], "BLOB", "a table with a primary key"),
+        ([], in_array, "another type"),
+        ([], {"type": "MAP", "key": "INT", "value": "BLOB"}, "another type"),
+    ):
+        written["primaryKeys"], written["fields"][3]["type"] = keys, kind
+        with pytest.raises(UnsupportedTableError, match=f"column 'b' has BLOBs in {why}"):
+            decode_schema(json.dumps(written).encode())
+    written["fields"][3]["type"] = "BLOB NOT NULL"
+    schema = decode_schema(json.dumps(written).encode())
+    assert str(schema.fields.types[3]) == "BLOB NOT NULL"
+    assert decode_schema(encode_schema(schema)) == schema
 
 
 def test_vectors_are_objects_with_a_length() -> None:

@@ -145,7 +145,7 @@ def test_numbers_without_a_schema_refuse_their_messages_alone(
 
 
 def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Registry) -> None:
-    patient, hasty = (SchemaRegistry((registry.url,), refused_s=each) for each in (3600, 0))
+    patient, hasty = (SchemaRegistry((registry.url,), refused_s=age) for age in (3600, 0))
     for one in (patient, patient, hasty):
         with pytest.raises(UnreadableRecordError, match="does not have"):
             one.schema(900)
@@ -306,7 +306,7 @@ def mangled(schema: Any, rng: random.Random) -> Any:
     if rng.random() < 0.04:
         return rng.choice([None, 1, "x", [], {}, -1, "Value", True, {"type": "long"}, [[]]])
     if isinstance(schema, list):
-        return [mangled(each, rng) for each in schema]
+        return [mangled(branch, rng) for branch in schema]
     if isinstance(schema, dict):
-        return {name: mangled(each, rng) for name, each in schema.items()}
+        return {name: mangled(member, rng) for name, member in schema.items()}
     return schema

@@ -41,9 +41,9 @@ def test_each_key_of_paimon_has_one_decision() -> None:
     refused = {refusal.key for refusal in REFUSALS}
     # Of these some values are read, and others refused.
     assert refused & read == {
-        "data-file.path-directory", "index-file-in-data-file-dir", "log.scan",
-        "metadata.iceberg.database", "metadata.iceberg.hive-client-class",
-        "metadata.iceberg.storage", "scan.mode",
+        "data-evolution.enabled", "data-file.path-directory",
+        "index-file-in-data-file-dir", "log.scan", "metadata.iceberg.database",
+        "metadata.iceberg.hive-client-class", "metadata.iceberg.storage", "scan.mode",
     }  # fmt: skip
     assert not IGNORED_KEYS & (refused | read)
     assert not PAIMON_KEYS & read

@@ -26,7 +26,7 @@ from stream_app.model.schema.type_widening import keeps_values
 def scalar_types(draw: st.DrawFn) -> DataType:
     root = draw(st.sampled_from([root for root in TypeRoot if root not in NESTED_ROOTS]))
     length = precision = scale = 0
-    if root in STRING_ROOTS | BINARY_ROOTS:
+    if root in STRING_ROOTS | BINARY_ROOTS - {TypeRoot.BLOB}:
         length = draw(st.integers(1, 2**31 - 1))
     elif root is TypeRoot.DECIMAL:
         precision = draw(st.integers(1, 38))
@@ -48,7 +48,8 @@ def _array(element: DataType) -> DataType:
 
 def _row(types: list[DataType]) -> DataType:
     columns = (
-        DataField(field_id=0, name=f"f,(<>> {at}", data_type=each) for at, each in enumerate(types)
+        DataField(field_id=0, name=f"f,(<>> {at}", data_type=data_type)
+        for at, data_type in enumerate(types)
     )
     fields = RowType(tuple(columns)).numbered().fields
     return DataType(root=TypeRoot.ROW, nullable=False, fields=fields)

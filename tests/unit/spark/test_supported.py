@@ -30,7 +30,9 @@ def test_a_spark_that_nobody_has_tried_is_refused_with_a_way_out(other: str) -> 
 
 def test_the_packages_pin_and_the_list_are_of_one_mind() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    [pin] = [each for each in project["dependencies"] if each.startswith("pyspark")]
+    [pin] = [
+        dependency for dependency in project["dependencies"] if dependency.startswith("pyspark")
+    ]
     least, below = re.fullmatch(r"pyspark>=([\d.]+),<([\d.]+)", pin).groups()  # type: ignore[union-attr]
     major, minor = map(int, SUPPORTED[-1].split("."))
     assert (minor_of(least), below) == (SUPPORTED[0], f"{major}.{minor + 1}")

@@ -27,7 +27,7 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_database_table(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that are only for a database as ``--source``."""
+    """Add the arguments that need a database as ``--source``."""
     help_of_name = "the table's name in the database of --source; default: its name here"
     parser.add_argument("--source-table", metavar="NAME", help=help_of_name)
     parser.add_argument(

@@ -18,7 +18,7 @@ def timestamp_argument(text: str) -> Timestamp:
 
 
 def duration_argument(name: str, text: str) -> int:
-    """Parse a duration with a unit, such as ``1h``; returns milliseconds.
+    """Parse a duration with a unit, such as ``1h``, to milliseconds.
 
     Raises:
         UsageError: the text is not a duration; `name` is the name of the argument.

@@ -48,7 +48,7 @@ def add_table_and_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def table_location(text: str, environ: Mapping[str, str]) -> str:
-    """The folder of the table on a command line, given as a folder or as ``database.name``.
+    """Return the folder of a table that is named by its folder or as ``database.name``.
 
     Raises:
         UsageError: the text is neither.

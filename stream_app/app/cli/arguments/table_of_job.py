@@ -36,7 +36,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
 
 
 def names_of_job(tables: TablesOfJob) -> Sequence[str]:
-    """The tables that a job knows, if its checkpoint can be read here."""
+    """Return the tables that a job knows; empty if its checkpoint cannot be read."""
     try:
         paths = paths_of(tables, needs_one=False)
     except UsageError:
@@ -51,7 +51,7 @@ def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
         where: the place of the configuration.
 
     Raises:
-        TableNotFoundError: there is no table in this folder.
+        TableNotFoundError: the folder has no table.
         UsageError: the job has no table of this name.
     """
     options = {**file_io_options(os.environ), **tables.file_system}

@@ -29,9 +29,7 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """The exit code: problems take precedence over uncompared tables, and these over waiting
-    rows.
-    """
+    """Return the exit code: problems precede uncompared tables, which precede waiting rows."""
     if not kinds:
         return 0
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED

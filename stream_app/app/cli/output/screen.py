@@ -45,17 +45,17 @@ from stream_app.spark.epoch.epoch_seconds import parts_text, recorded_parts
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
 _LINES_AROUND = 5
-"""Lines for the title, the list's head with its rules, and the line of keys."""
+"""The number of lines for the title, the list's head with its rules, and the keys."""
 _SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
 DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
 _NARROW = 100
-"""Width in characters below which names and reasons take the room of some numbers."""
+"""The width in characters below which some columns of numbers are omitted."""
 _LEFT_OUT = ("changed", "epoch", "snapshot", "runs")
 _NAME = 24
-"""Least number of a name's characters that are shown."""
+"""The minimum number of characters that are shown of a name."""
 _WIDE = {"table": 2, "reason": 3}
 """Columns that may be cut, and their shares of the remaining room."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
@@ -82,7 +82,7 @@ class ListView:
         return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
 
     def after(self, key: str | None, tables: int) -> ListView:
-        """The view after a key, for a list of `tables` tables."""
+        """Return the view after a key was pressed, for a list of `tables` tables."""
         steps = {UP: -1, DOWN: 1, PAGE_UP: -self.rows, PAGE_DOWN: self.rows}
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
@@ -101,7 +101,7 @@ def screen(
     """The lines of one screen.
 
     Args:
-        tables: in the order of the view.
+        tables: the tables, in the order of the view.
         detail: the details of the chosen table.
     """
     first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
@@ -117,7 +117,7 @@ def screen(
 
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
-    """One line with the number of tables and their states."""
+    """Return one line with the number of tables and their states."""
     troubles = sum(status.is_trouble for status in tables)
     ages = [status.fresh_s for status in tables if status.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
@@ -141,7 +141,7 @@ def _named(status: TableStatus, title: str) -> TableStatus:
 def table_list(
     tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
 ) -> Table:
-    """The tables as rows; `chosen` is the place of the highlighted one.
+    """Return the tables as rows; `chosen` is the index of the highlighted one.
 
     Columns without known values, and the columns in `left_out`, are omitted.
     """
@@ -169,7 +169,7 @@ def table_list(
 
 
 def _cells(status: TableStatus) -> dict[str, str]:
-    """The texts of a row by column; empty: unknown."""
+    """Return column → text of a row; unknown values are empty."""
     numbers = {
         "lag": status.lag,
         "epoch": status.epoch,
@@ -244,7 +244,7 @@ _LONGEST = 32
 
 @contextmanager
 def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
-    """Within the block each key of a terminal arrives at once, without an echo.
+    """Within the block, read single keys of a terminal at once and without an echo.
 
     Args:
         terminal: its file descriptor.

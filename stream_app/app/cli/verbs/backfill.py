@@ -186,7 +186,7 @@ def _from_database(
 def _quarantines(
     tables: TablesOfJob | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
-    """The folders in which records of the table may wait, without those that only Spark reaches."""
+    """Return the folders with waiting records of the table that this process can access."""
     if tables is None or folder is None:
         return []
     own = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])

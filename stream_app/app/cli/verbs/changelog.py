@@ -153,7 +153,7 @@ def _run(args: argparse.Namespace) -> None:
 def _by_step(
     follow: ChangelogFollow, give: Callable[[ChangelogBatch], object], flush: Callable[[], object]
 ) -> None:
-    """Pass on each step whole before asking for the next one, which writes the progress."""
+    """Pass on each step as a whole before the next one, which stores the progress, begins."""
     for step in follow.steps():
         for batch in follow.batches(step):
             give(batch)

@@ -167,7 +167,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
 
 
 def _database_of(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
-    """The database that the command line names, or otherwise that of the configuration."""
+    """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
             f"--conf takes a database, and --source {args.source} is none",
@@ -358,7 +358,7 @@ def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _print_warnings(
     args: argparse.Namespace, warnings: Iterable[JobWarning], only: str | None = None
 ) -> None:
-    """Print the job's warnings; with `only`, just those of this table and of the whole job."""
+    """Print the job's warnings; with `only`, just this table's and the whole job's."""
     for warning in warnings:
         if only is not None and warning.table not in ("", only):
             continue

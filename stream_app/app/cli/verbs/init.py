@@ -50,9 +50,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    of = parser.add_mutually_exclusive_group(required=True)
-    of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
-    of.add_argument(
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--from-topic", metavar="TOPIC", help="the topic")
+    origin.add_argument(
         "--from-jdbc", metavar="URL", help="a database: jdbc:postgresql:…, jdbc:mysql:…"
     )
     parser.add_argument("--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: its table")
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the configuration.
 
     Raises:
-        SourceError: no broker answers, or there is no such topic.
+        SourceError: no broker responds, or the topic does not exist.
         WrongSourceError: the messages show no columns, or belong to several tables.
         UsageError: an argument is wrong, or the file exists.
     """
@@ -123,13 +123,12 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in source_table.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
-    of = f"{source_table.schema}.{source_table.name}"
     return _job_draft(
         args,
         source,
         (source_table.schema, source_table.name),
         source_table.table,
-        f"the table {of}",
+        f"the table {source_table.schema}.{source_table.name}",
     )
 
 
@@ -166,7 +165,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 
 def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
-    """Print what the columns are known to lose on their way."""
+    """Print how the table will lose values of its columns."""
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):
         print(
@@ -227,7 +226,7 @@ def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
 def _names(
     args: argparse.Namespace, facts: SourceFacts, messages: pa.RecordBatch
 ) -> tuple[str, str]:
-    """The database and the name of the source table, or of the topic.
+    """Return the database and the name of the source table, or of the topic.
 
     Raises:
         WrongSourceError: the messages belong to several tables.

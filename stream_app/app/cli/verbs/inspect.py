@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the requested facts.
 
     Raises:
-        UsageError: no such version, or no such partition column.
+        UsageError: the version or the partition column does not exist.
     """
     choice = BucketChoice(
         partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket

@@ -143,7 +143,7 @@ def _choice(args: argparse.Namespace) -> RecordChoice:
 def _quarantine(
     args: argparse.Namespace, tables: TablesOfJob | None, folder: str | None
 ) -> Quarantine:
-    """The folder of the job."""
+    """Return the quarantine of the job."""
     whole = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
     if args.table is not None:
         known = {*whole.tables(), *(() if tables is None else names_of_job(tables))}

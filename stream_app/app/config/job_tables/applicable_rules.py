@@ -1,7 +1,7 @@
 """Decides the made columns and the filter of each table of a job.
 
-A job of one table has them in ``[table]``. In a job of a whole database, rules for all tables apply
-to each table that has their columns, and ``[sync.tables.NAME]`` overrides them.
+In a job of one table ``[table]`` has them. In a job of a whole database, a rule for all tables
+applies to each table that has its columns, and ``[sync.tables.NAME]`` overrides it.
 
 Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `SyncDatabaseActionBase.java`.
 """
@@ -27,11 +27,11 @@ from stream_app.predicate.parser import check_grammar, named_columns, parse_pred
 
 
 class ApplicableRules(NamedTuple):
-    """The rules that apply to a table.
+    """The rules that apply to one table.
 
     Attributes:
-        rules: the made columns and the filter.
-        lacking: rules for all tables that do not fit this one, in words.
+        rules: the configuration with the table's made columns and filter.
+        lacking: the rules for all tables that do not fit this table, as texts.
     """
 
     rules: TableConfig
@@ -39,21 +39,21 @@ class ApplicableRules(NamedTuple):
 
 
 def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
-    """The made columns and the filter of an existing table.
+    """Return the made columns and the filter of an existing table.
 
-    Definitions whose columns were dropped are left out.
+    It omits definitions whose columns the table has dropped.
     """
     return _holding(sync, name, columns.names, there=columns.names).rules
 
 
 def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
-    """The made columns and the filter of a new table.
+    """Return the made columns and the filter of a new table.
 
     Args:
-        columns: those of the source; made ones may be among them if the table is there.
+        columns: the source's columns; made columns may be among them if the table exists.
 
     Raises:
-        UsageError: what is said of this table does not fit its columns.
+        UsageError: a setting of this table does not fit its columns.
     """
     holding = _holding(sync, name, columns.names, there=None)
     try:
@@ -72,12 +72,7 @@ def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
 def columns_with_made(
     sync: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
-    """The columns of a new table with the made ones; and the rules that do not fit the table, in
-    words.
-
-    Raises:
-        UsageError: see `rules_for`; or the source has a column of the same name as a made one.
-    """
+    """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
     asked = _holding(sync, name, columns.names, there=None).rules.made_columns
     if both := sorted(asked.names.intersection(columns.names)):
         raise UsageError(
@@ -91,10 +86,10 @@ def columns_with_made(
 
 
 def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
-    """Refuse a primary key by whose made columns rows would not be found again.
+    """Refuse a primary key with a made column that could differ between changes of one row.
 
     Raises:
-        UsageError: it is one.
+        UsageError: the primary key has such a column.
     """
     made = rules_for(sync, name, columns).rules.made_columns
     for problem in key_problems(made, keys) if made and keys else ():
@@ -102,7 +97,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
 
 
 def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
-    """Problems of made columns and filters that do not depend on tables: (key, problem)."""
+    """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     of_all = set()
     for key, problem in _text_problems(_asked(sync, OneTable()), source):
@@ -143,7 +138,7 @@ def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tu
 
 
 def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
-    """The rules for a table, whether they fit or not."""
+    """Return the configured rules for a table, whether they fit or not."""
     prefix = own.metadata_column_prefix
     prefix = sync.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
@@ -159,7 +154,7 @@ def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
 
 
 def _lowered(text: str) -> str:
-    """A definition with column names in lower case; an invalid one stays as it is."""
+    """Return a definition with column names in lower case, or an invalid definition unchanged."""
     try:
         definition = parse_definition(text)
         takes_column = function_of(definition).takes_column
@@ -177,7 +172,10 @@ def _chosen(of_table: Names | None, of_all: Names) -> Names:
 def _holding(
     sync: SyncConfig, name: str, columns: Collection[str], *, there: Collection[str] | None
 ) -> ApplicableRules:
-    """The made columns that a table has; `there`: the columns of a table that gets no more."""
+    """Return the rules that apply to a table.
+
+    If `there` is given, the table keeps only made columns among these.
+    """
     own = sync.table_rules.tables.get(name, OneTable())
     asked, lacking = _asked(sync, own), list[str]()
     made = asked.made_columns

@@ -1,4 +1,4 @@
-"""The table of a job of one table: section ``[table]``."""
+"""The table of a job of one table, which section ``[table]`` describes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from stream_app.model.source.origin import Origin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTable(TablesOfJob):
-    """The table of a job of one table; its name in the job is ``DATABASE.TABLE``.
+    """The table of a job of one table, whose name in the job is ``DATABASE.TABLE``.
 
-    Its methods ignore the name or folder that they get.
+    Its methods ignore their argument for a table's name or folder.
     """
 
     section_name = "table"

@@ -1,4 +1,4 @@
-"""The two kinds of `TablesOfJob` as one type, for code that distinguishes them."""
+"""Joins the two kinds of `TablesOfJob` in one type, for code that distinguishes them."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 
 SingleTableOrDatabase = SingleTable | WholeDatabase
-"""The tables of a job: a table, or those of a whole database."""
+"""The tables of a job: one table, or those of a whole database."""

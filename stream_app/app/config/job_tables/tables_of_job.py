@@ -1,8 +1,8 @@
-"""The tables of a job: their folders, and the messages that each of them takes.
+"""The tables of a job, with their folders, their settings and the choice of their messages.
 
-A job has one table, section ``[table]``, or those of a whole database, section ``[sync]``. Both are
-a `TablesOfJob`, so little code distinguishes them. A table has a *name in the job*, under which
-checkpoint, quarantine and history know it.
+A job has one table (section ``[table]``) or those of a whole database (section ``[sync]``). Both
+are a `TablesOfJob`, so little code distinguishes them. Checkpoint, quarantine and history identify
+a table by its *name in the job*.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class TablesOfJob(ABC):
     """The tables of a job.
 
     Attributes:
-        source: the source of all their messages.
+        source: the source of all messages.
         expectations: the conditions that rows must meet.
         checkpoint: the location of the job's state.
         file_system: options of file systems, such as ``s3.endpoint``.
-        catalog: options of the tables' catalog; empty: a table is its folder.
-        share: the job's share of a database's tables; None: it has all of them.
+        catalog: options of the tables' catalog; empty if tables are opened by their folders.
+        share: the job's share of a database's tables, or None if the job has all of them.
     """
 
     section_name: ClassVar[str]
     """The name of the section with the warehouse, database and table options."""
     replaced_keys: ClassVar[tuple[str, ...]] = ()
-    """The keys of ``[source]`` that the section has itself."""
+    """The keys of ``[source]`` that this section has instead."""
     gone_fix: ClassVar[str]
-    """The remedy for a table that is gone."""
+    """The remedy for a table that does not exist any more."""
     exclusion_fix: ClassVar[str] = ""
-    """The first remedy, if there is one, for a source table that cannot be loaded."""
+    """The first remedy for a source table that cannot be loaded; empty without one."""
 
     source: SourceConfig
     expectations: ExpectationsConfig = field(default_factory=ExpectationsConfig)
@@ -68,7 +68,7 @@ class TablesOfJob(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The job's name: the database, followed by the table if there is one."""
+        """The job's name: the database, followed by the table in a job of one table."""
 
     @property
     def location(self) -> str:
@@ -78,11 +78,11 @@ class TablesOfJob(ABC):
     @property
     @abstractmethod
     def may_lack_keys(self) -> bool:
-        """Whether the tables may be without a primary key."""
+        """Whether a table of the job may lack a primary key."""
 
     @abstractmethod
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Problems of the section, beside the other sections: (key, problem).
+        """Yield (key, problem) for the section, in combination with the other sections.
 
         Args:
             given_keys: the keys of the whole configuration.
@@ -90,14 +90,14 @@ class TablesOfJob(ABC):
 
     @abstractmethod
     def format_problems(self) -> Iterator[tuple[str, str]]:
-        """Problems of the format's options with these tables: (key, problem)."""
+        """Yield (key, problem) for options of the format that do not fit these tables."""
 
     @property
     def _format(self) -> FormatDeclaration:
         return FORMATS[self.source.format]
 
     def _check_problems(self, columns: RowType) -> Iterator[tuple[str, str]]:
-        """Problems of the format's options, if there are any, for a table with these columns."""
+        """Yield (key, problem) for options of the format that do not fit these columns."""
         if self.source.format_options:
             try:
                 self._format.check(self.source.format_options, columns)
@@ -106,7 +106,7 @@ class TablesOfJob(ABC):
 
     @property
     def source_facts(self) -> SourceFacts:
-        """The facts that the job's messages show about their source."""
+        """The functions that extract facts about the source from its messages."""
         facts = source_facts(self.source.format, self.source.format_options)
         if not self.source.clusters:
             return facts
@@ -114,27 +114,27 @@ class TablesOfJob(ABC):
 
     @property
     def rules(self) -> SyncRules:
-        """The rules that select and name tables of the source."""
+        """The rules that select source tables and name their targets."""
         return SyncRules()
 
     @property
     def mapping_options(self) -> MappingOptions:
-        """The mapping of the source's types to types of new columns."""
+        """The options that map the source's types to types of new columns."""
         return NO_MAPPING_OPTIONS
 
     @property
     def lowers_names(self) -> bool:
-        """Whether tables and columns have the source's names in lower case."""
+        """Whether tables and columns have the source's names converted to lower case."""
         return not self.rules.case_sensitive
 
     @property
     def own_relation(self) -> str | None:
-        """The source table that a first load reads; None: the rules choose source tables."""
+        """The source table that a first load reads, or None if the rules choose source tables."""
         return None
 
     @property
     def declared_columns(self) -> RowType | None:
-        """The columns of a table that is missing; None: the source's columns decide."""
+        """The configured columns of a table to create, or None if the source's columns decide."""
         return None
 
     @property
@@ -144,96 +144,94 @@ class TablesOfJob(ABC):
 
     @property
     def joins_sources(self) -> bool:
-        """Whether a table's job takes the messages of all source tables that reach it."""
+        """Whether a table accepts the messages of all source tables that are assigned to it."""
         return True
 
     @property
     def keeps_transactions(self) -> bool:
-        """Whether epochs end between the transactions of the source."""
+        """Whether epochs end only between the source's transactions."""
         return False
 
     @property
     def named_tables(self) -> Sequence[str]:
-        """The tables with settings of their own, ``[sync.tables.NAME]``."""
+        """The tables that have a section of their own, ``[sync.tables.NAME]``."""
         return ()
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """The folder of a table, by its name in the job."""
+        """Return the folder of a table, by its name in the job."""
 
     @abstractmethod
     def paths(self, met: Iterable[str]) -> Mapping[str, str]:
-        """The folder of each table, by its name in the job.
+        """Return name in the job → folder, for each table.
 
         Args:
-            met: the tables that the job's checkpoint names.
+            met: the names of tables in the job's checkpoint.
         """
 
     def new_name(self, _origin: Origin, _taken: Mapping[Origin, str]) -> str | None:
-        """The name of the table that the job makes for a source table; None: it makes none.
+        """Return the name of the table to create for a source table, or None to create none.
 
         Args:
-            _taken: the tables that source tables have already.
+            _taken: source table → its existing table.
         """
         return None
 
     def assignment(self, _names: Sequence[str], _taken: Mapping[Origin, str]) -> Assignment | None:
-        """Which messages belong to which table; None: all belong to one.
+        """Return the assignment of messages to tables, or None if all belong to one table.
 
         Args:
-            _names: the tables; a table's place here is its index.
-            _taken: the tables that source tables have, as far as known.
+            _names: the tables' names, in the order of their indexes.
+            _taken: source table → its table, as far as the caller knows.
         """
         return None
 
     def renames_of(self, _name: str) -> RenameReaction:
-        """The reaction of a table when its source has renamed a column."""
+        """Return how a table reacts when its source renames a column."""
         return RenameReaction.NEW_COLUMN
 
     @abstractmethod
     def target(self, origin: Origin) -> str | None:
-        """The folder of the table that takes a source table's messages; None: none takes them."""
+        """Return the folder of the table for a source table's messages, or None without one."""
 
     @abstractmethod
     def table_config(self, name: str, columns: RowType) -> TableConfig:
-        """The made columns and the filter of a table, by its own name."""
+        """Return the made columns and the filter of a table, by the table's own name."""
 
     @abstractmethod
     def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """The expectations of a table, by its own name.
+        """Return the expectations of a table, by the table's own name.
 
         Raises:
-            UsageError: an expectation of the table does not fit its columns.
+            UsageError: an expectation does not fit the table's columns.
         """
 
     @abstractmethod
     def source_of(self, name: str) -> SourceConfig:
-        """The source with the settings of a table, by its own name."""
+        """Return the source's configuration with the settings of one table, by its own name."""
 
     def full_key(self, option: str) -> str:
-        """The key of a format's option, as in this configuration."""
+        """Return the configuration key of a format's option."""
         return format_named(self.source.format).full_key(option)
 
     def quarantine_of(self, quarantine: str, name: str) -> str:
-        """The folder of a table's bad records in the quarantine; no name: messages of no table."""
+        """Return the folder of a table's bad records. An empty name means messages of no table."""
         part = self.part(name)
         return f"{quarantine}/{part}" if part else quarantine
 
     @property
     def separates_tables(self) -> bool:
-        """Whether quarantine and history keep tables apart."""
+        """Whether quarantine and history have a separate part for each table."""
         return True
 
     @abstractmethod
     def part(self, name: str) -> str:
-        """The name by which quarantine and history separate the table; empty for a job of one
-        table.
-        """
+        """Return a table's part of quarantine and history; empty in a job of one table."""
 
     @abstractmethod
     def full_name(self, name: str) -> str:
-        """``DATABASE.TABLE``, by the table's name in the job; empty for no name."""
+        """Return ``DATABASE.TABLE`` for a table's name in the job; empty for an empty name."""
 
     @abstractmethod
     def own_name(self, full_name: str) -> str | None:
-        """The name in the job; None: the table is of another database."""
+        """Return the name in the job, or None for a table of another database."""

@@ -1,4 +1,4 @@
-"""The tables of a job of a whole database: section ``[sync]``."""
+"""The tables of a job of a whole database, which section ``[sync]`` describes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeDatabase(TablesOfJob):
-    """The tables of a whole database; the name in the job is the table's own."""
+    """The tables of a whole database. The name in the job is the table's own name."""
 
     section_name = "sync"
     replaced_keys = ("merge-shards",)
@@ -100,7 +100,7 @@ class WholeDatabase(TablesOfJob):
 
     @property
     def named_tables(self) -> Sequence[str]:
-        """See `TablesOfJob.named_tables`; those of other jobs' shares are left out."""
+        """See `TablesOfJob.named_tables`. Tables of other jobs' shares are left out."""
         named = self.sync.named_tables()
         return [name for name in named if self.share is None or self.share.takes(name)]
 
@@ -158,7 +158,7 @@ class WholeDatabase(TablesOfJob):
         own = self.sync.format_options_of(name)
         return replace(
             self.source,
-            merge_shards=True,  # the splitter has found the source table already
+            merge_shards=True,  # the splitter has chosen the table by then
             lowers_names=self.lowers_names,
             format_options={**defaults, **self.source.format_options, **own},
         )

@@ -23,7 +23,7 @@ class PastEpoch:
     """One epoch of one table.
 
     Attributes:
-        time_ms: time of the commit, since 1970 in UTC.
+        time_ms: the time of the commit, in ms since 1970, in UTC.
         in_driver: whether the driver itself ran it, without tasks of Spark.
     """
 
@@ -51,7 +51,7 @@ class ShowsCompactions(Protocol):
     """A table's job, limited to methods that any thread may call."""
 
     def compaction_metrics(self) -> CompactionMetrics | None:
-        """Numbers about the compactions; None before the first epoch."""
+        """Return metrics of the compactions, or None before the first epoch."""
         ...
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
@@ -64,7 +64,7 @@ class EpochHistory:
     """The newest epochs by table name; in a job of one table the name is ''.
 
     Attributes:
-        source_ms: time of the newest message that any table has got, in ms since 1970; None:
+        source_ms: the time of the newest message that any table has, in ms since 1970, or None if
             unknown.
     """
 
@@ -111,5 +111,5 @@ class EpochHistory:
         )
 
     def epochs(self, table: str) -> Sequence[PastEpoch]:
-        """The epochs of a table, oldest first; other threads than that of `add` may call it."""
+        """Return the epochs of a table, oldest first. Any thread may call it."""
         return tuple(self._epochs.get(table, ()))

@@ -1,8 +1,8 @@
 """Reports the events of a running job: a line for people on stderr, and a JSON line for programs.
 
-`ingest_job` calls it, and it passes the same facts to `metrics.job_metrics`. ``--events FILE`` adds
-a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it lists the
-table options that the job ignores.
+The committer and the stream report to it, and it passes the same facts to `metrics.job_metrics`.
+``--events FILE`` adds a JSON line for each event: an object with ``event`` and ``time_ms`` first.
+At start it lists the table options that the job ignores.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class EventLog:
             return
         try:
             newest = newest_snapshots(table)
-        except (StreamAppError, OSError):  # an epoch that needs them reports it
+        except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
         self.metrics.opened(newest, topics)
 
@@ -190,9 +190,7 @@ class EventLog:
         self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
 
     def drained(self, progress: SourceProgress | None) -> None:
-        """Report that the job has read its source to the end; None: the offsets are
-        unknown.
-        """
+        """Report that the job has read its source to the end; None if offsets are unknown."""
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(
@@ -217,7 +215,7 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """Report that the job has checked its query; False means for the last time."""
+        """Report that the job has checked its query; `is_running` is False at the last check."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))

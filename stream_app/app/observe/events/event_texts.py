@@ -15,7 +15,7 @@ from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
 
 _WAIT_WORTH_TELLING_S = 0.1
-"""Least wait for compactions that an epoch's line shows; reading the table takes less."""
+"""The minimum wait for compactions that an epoch's line shows; reading the table takes less."""
 
 
 def drained_text(epochs: int, lag: int | None) -> str:

@@ -39,11 +39,11 @@ class TablesCollector(Collector, Generic[_Metrics]):
         self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
     def add(self, table: str, source: Callable[[], _Metrics | None]) -> None:
-        """Add a table by its label; the source gives None while there are no numbers."""
+        """Add a table by its label. The source returns None as long as there are no metrics."""
         self._sources.append((table, source))
 
     def collect(self) -> Iterator[Metric]:
-        """Families with a sample for each label."""
+        """Yield metric families with a sample for each label."""
         of_tables = [(table, source()) for table, source in list(self._sources)]
         yield from _families(
             (table, number)
@@ -60,11 +60,11 @@ CALLBACK_PROBLEMS = (
 
 @dataclass(slots=True, eq=False)
 class StoreCollector(Collector):
-    """Requests to the store and local copies of its files, of all tables of a job together.
+    """Requests to the store, and local copies of its files, for all tables of a job together.
 
     Attributes:
         label: the label of the job.
-        requests: counts the events of local copies too, which travel with them.
+        requests: counts the requests, and the events of local copies.
         copies: the folder of local copies.
     """
 
@@ -73,7 +73,7 @@ class StoreCollector(Collector):
     copies: Path = field(default_factory=local_copies_folder)
 
     def collect(self) -> Iterator[Metric]:
-        """A sample for each kind, from 0 on."""
+        """Yield a sample for each kind, also for kinds with a count of 0."""
         total = self.requests.total()
         for name, ending, meaning in (
             ("store_requests", "", "Requests to the store of the tables."),
@@ -104,17 +104,17 @@ class StoreCollector(Collector):
 
 
 class LoadCollector(Collector):
-    """The key ranges of a first load, asked for at each scrape; without a load there are none."""
+    """The key ranges of a first load, read at each scrape; nothing without a load."""
 
     def __init__(self) -> None:
         self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
 
     def follow(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
-        """Ask for the ranges of tables, by their labels, from now on."""
+        """Read the tables' ranges, by their labels, from this function at each scrape."""
         self._ranges = ranges
 
     def collect(self) -> Iterator[Metric]:
-        """A sample for each label."""
+        """Yield a sample for each label."""
         done, all_ranges = "load_ranges_done", "load_ranges"
         yield from _families(
             (label, number)
@@ -128,18 +128,18 @@ class LoadCollector(Collector):
 
 @dataclass(slots=True, eq=False)
 class DiskCollector(Collector):
-    """Free space of the disks that a job on this machine writes to, asked for at each scrape.
+    """Free space of the disks that a job on this machine writes to, read at each scrape.
 
     Attributes:
         label: the label of the job.
-        folders: use of the folder → the folder; the job creates a missing one below its parents.
+        folders: purpose → folder; for a missing folder its nearest existing parent counts.
     """
 
     label: str
     folders: Mapping[str, Path] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
-        """A sample for each folder."""
+        """Yield a sample for each folder."""
         free = self._family("disk_free_bytes", "Free space of the disk of a folder.")
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
@@ -159,10 +159,10 @@ class DiskCollector(Collector):
 
 @dataclass(frozen=True, slots=True)
 class _TableNumber:
-    """A number of one table.
+    """A metric of one table.
 
     Attributes:
-        together: combines the numbers of several tables into one.
+        together: combines the values of several tables that share a label.
     """
 
     name: str
@@ -228,7 +228,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
 
 
 def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
-    """One family for each name, one sample for each label."""
+    """Yield one family for each name, with one sample for each label."""
     by_name: dict[str, dict[str, list[_TableNumber]]] = defaultdict(lambda: defaultdict(list))
     for table, number in numbers:
         by_name[number.name][table].append(number)

@@ -20,10 +20,10 @@ from stream_app.errors import UsageError
 _LOG = logging.getLogger("stream_app")
 _PLAIN = {"content-type": "text/plain; charset=utf-8"}
 _Answer = tuple[int, Mapping[str, str], bytes]
-"""Status, headers and body."""
+"""The status, headers and body of a response."""
 _CONNECTIONS = 64
 Checks = Mapping[str, Callable[[], Sequence[str]]]
-"""Path → the problems that make its answer a 503."""
+"""Path → the problems that turn its response into a 503."""
 
 
 @contextmanager
@@ -33,12 +33,12 @@ def serving(
     health: JobHealth | None = None,
     address: str = "0.0.0.0",
 ) -> Iterator[None]:
-    """Serve within the block.
+    """Serve the endpoint within the block.
 
     Args:
-        port: None: serve nothing.
-        health: answers ``/healthz`` and ``/readyz``; None: these paths do not exist.
-        address: to listen at.
+        port: the port, or None to serve nothing.
+        health: decides the responses of ``/healthz`` and ``/readyz``; None omits these paths.
+        address: the address to listen at.
 
     Raises:
         UsageError: the port or the address is not available.

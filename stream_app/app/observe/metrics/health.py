@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock
 
 SILENCE_S = 120.0
-"""The job checks its stream five times a second; after this time without a check it hangs."""
+"""The time without a check of the stream after which a job hangs; it checks five times a second."""
 POLL_S = 60.0
 """Longest interval, beside the trigger, at which the stream reports how far the source is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """How far a job is behind its source.
+    """How far a job's tables are behind their source.
 
     Attributes:
         stale_s: the age of the stalest table's data, or None if unknown.
@@ -50,7 +50,7 @@ class JobMoment:
 def alive_problems(state: JobMoment) -> list[str]:
     """The reasons to restart the process; empty if the process is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
-        return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
+        return [f"the job has not looked at its stream for {state.silent_s:.0f} s"]
     return []
 
 
@@ -98,7 +98,7 @@ class JobHealth:
         max_staleness_s: seconds that a ready table may be behind.
         source: how far the job is behind its source.
         trigger_s: seconds between two checks of the source.
-        hide: takes the configuration's secrets out of a text.
+        hide: replaces the configuration's secrets in a text.
     """
 
     clock: Clock
@@ -114,7 +114,7 @@ class JobHealth:
         self._looked_at = self.clock.steady_seconds()
 
     def looked(self, is_running: bool) -> None:
-        """Record that the job has checked its query; False means for the last time."""
+        """Record that the job has checked its query; `is_running` is False at the last check."""
         self.phase = "running" if is_running else "ending"
         self._looked_at = self.clock.steady_seconds()
 

@@ -53,7 +53,7 @@ from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 
 TABLE_LABELS_MAX = 200
-"""Tables with numbers of their own; each adds some dozens of time series."""
+"""The maximum number of tables with a label of their own; each adds dozens of time series."""
 OTHER_TABLES = "(others)"
 _COUNTERS = (
     ("epochs", "Epochs that were committed."),
@@ -66,17 +66,17 @@ _COUNTERS = (
 )
 """Counters of an epoch without further labels."""
 _SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
-"""Upper bounds of the histogram: from an epoch of few rows to one that waits for compaction."""
+"""Upper bounds of the histogram's buckets, from small epochs to those that wait for compactions."""
 
 
 class JobMetrics:
-    """The numbers of one job.
+    """The metrics of one job.
 
     Attributes:
-        table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
-            for the numbers of the whole job.
-        name: of one of many tables, which may share the label; empty: of the job's own.
-        registry: what `serving` serves.
+        table: the label of all metrics: ``database.table``, or ``database`` for a job of many
+            tables.
+        name: the name of one of many tables, which may share their label; empty for the job itself.
+        registry: the registry that `serving` serves.
         compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
         source: the tables' distance to the source.
     """
@@ -167,10 +167,10 @@ class JobMetrics:
         self._snapshots = self._labelled("snapshots", "Snapshots that were committed.", "kind")
 
     def of_table(self, name: str) -> JobMetrics:
-        """The numbers of one of many tables; tables beyond the limit share a label.
+        """Return the metrics of one of many tables. Tables beyond the limit share a label.
 
         Args:
-            name: of the table; the label has the database too.
+            name: the table's name, without its database.
         """
         of_one = copy.copy(self)
         label = f"{self.table}.{name}"
@@ -181,7 +181,7 @@ class JobMetrics:
         return of_one
 
     def follow_load(self, progress: Callable[[], LoadProgress]) -> None:
-        """Ask for the progress of a first load from now on."""
+        """Read the progress of a first load from this function at each scrape."""
         own = self.table
         self.loads.follow(
             lambda: [
@@ -191,7 +191,7 @@ class JobMetrics:
         )
 
     def held(self, name: str, waiting: HeldTable | None) -> None:
-        """Note a waiting table; tables of one label that an error holds back are counted."""
+        """Record a waiting table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).table
         names = self._held_tables[label]
         is_held = waiting is not None and waiting.has_failed
@@ -200,18 +200,18 @@ class JobMetrics:
         self.source.held(label, name, waiting)
 
     def opened(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
-        """Note that the table is opened, before its first epoch of this run.
+        """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            newest: its newest snapshots, from the newest on.
-            topics: those that have brought it messages.
+            newest: the table's newest snapshots, newest first.
+            topics: the topics from which the table has messages.
         """
         self.source.opened(self.table, self.name, newest_source_ms(newest), topics)
         if newest:
             self._newest(newest[0])
 
     def unassigned(self, quarantined: Quarantined) -> None:
-        """Messages that belong to no table were quarantined."""
+        """Count quarantined messages that belong to no table."""
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
@@ -219,7 +219,7 @@ class JobMetrics:
         """Set the number of records that wait in quarantine.
 
         Args:
-            waiting: by the table's name; '' has those of the job's only table, or of no table.
+            waiting: table → its records; '' has those of the job's only table, or of no table.
         """
         totals: dict[str, int] = defaultdict(int)
         for name, count in waiting.items():
@@ -260,7 +260,7 @@ class JobMetrics:
             self._reasons.labels(self.table, reason).inc(count)
 
     def _parts(self, report: EpochReport) -> None:
-        """Add the parts before the commit, which a round has once for all tables, to the job's."""
+        """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
         parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
         self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
         if self._newest_work != [work]:
@@ -285,22 +285,22 @@ class JobMetrics:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
     def proven(self, newest: Snapshot | None) -> None:
-        """Note when the table was equal to its source, as its newest snapshot says."""
+        """Record when the newest snapshot says that the table was equal to its source."""
         if (proof := proof_of(newest)) is not None:
             self._proven.labels(self.table).set(proof.time_millis / 1000)
 
     def decoded_by(self, decoder: str) -> None:
-        """Note what decodes the job's messages, once; empty: the format leaves no choice."""
+        """Record the decoder of the job's messages; it is empty if the format has only one."""
         if decoder:
             meaning = "1, with the decoder of the job's messages."
             self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
 
     def column(self, drift_kind: DriftKind, name: str, records: int) -> None:
-        """Count records with an unknown column, or without one of the table; names must be few."""
+        """Count records with a kind of column drift. The column names must be few."""
         self._columns[drift_kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Note the source's state that the stream has reported at this time."""
+        """Record the source's state that the stream reports at this time."""
         self.source.progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:

@@ -1,4 +1,4 @@
-"""Numbers of Spark's JVM on the driver and of its executors, asked for at each scrape.
+"""Metrics of Spark's JVM on the driver and of its executors, read at each scrape.
 
 Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`; Linux,
 proc(5).
@@ -23,7 +23,7 @@ from stream_app.spark.jvm_access import java_context, jvm
 
 @dataclass(slots=True, eq=False)
 class JvmCollector(Collector):
-    """The numbers; none before `attach` and after `detach`.
+    """Metrics of the JVM, which exist only between `attach` and `detach`.
 
     Attributes:
         label: the label of the job.
@@ -34,7 +34,7 @@ class JvmCollector(Collector):
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def attach(self, spark: SparkSession) -> None:
-        """Begin to collect: the JVM runs."""
+        """Begin to collect from a running session's JVM."""
         with self._lock:
             self._spark = spark
 
@@ -44,7 +44,7 @@ class JvmCollector(Collector):
             self._spark = None
 
     def collect(self) -> Iterator[Metric]:
-        """The families, or none."""
+        """Yield the metric families, or nothing without a JVM."""
         with self._lock:
             try:
                 families = [] if self._spark is None else list(self._families(self._spark))
@@ -93,7 +93,7 @@ class JvmCollector(Collector):
 
 
 def _resident_bytes(process: int) -> int | None:
-    """Resident memory in bytes; None: the system has no /proc."""
+    """Return a process's resident memory in bytes, or None on a system without /proc."""
     try:
         pages = Path(f"/proc/{process}/statm").read_text().split()[1]
     except OSError:

@@ -1,4 +1,4 @@
-"""Looks again and again at what a job cannot report itself, in a thread beside the job."""
+"""Repeats a check beside a job in a thread, for facts that the job itself cannot report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def looking(look: Callable[[], float], name: str) -> Iterator[None]:
-    """Look while the block runs.
+    """Repeat the check as long as the block runs.
 
     Args:
-        look: returns the seconds to rest.
-        name: of the thread.
+        look: performs the check, and returns the seconds until the next one.
+        name: the name of the thread.
     """
     ended = threading.Event()
 

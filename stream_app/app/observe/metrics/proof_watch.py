@@ -1,4 +1,4 @@
-"""Looks for proofs that other processes record in tables, which no commit of the job reports.
+"""Detects proofs that other processes record in a job's tables, which no commit of the job reports.
 
 `check --source --record` publishes a snapshot. A table without changes has no later commit of the
 job. So `looks.looking` asks for the newest snapshots, and rests twenty times as long as that took.
@@ -20,17 +20,17 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ProofWatch:
-    """Sets the time of the newest proof of each table."""
+    """Exports the time of each table's newest proof."""
 
     clock: Clock
     _tables: dict[str, tuple[JobMetrics, FileStoreTable]] = field(init=False, default_factory=dict)
 
     def add(self, metrics: JobMetrics, table: FileStoreTable) -> None:
-        """Look at a table from now on; any thread may call it."""
+        """Watch a table from now on. Any thread may call it."""
         self._tables[table.location] = metrics, table
 
     def look(self) -> float:
-        """Look at all tables; return the seconds to rest."""
+        """Check all tables, and return the seconds until the next check."""
         began = self.clock.steady_seconds()
         for location, (metrics, table) in list(self._tables.items()):
             try:

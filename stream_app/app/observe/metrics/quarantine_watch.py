@@ -26,9 +26,8 @@ class QuarantineWatch:
     """Counts the records of one quarantine.
 
     Attributes:
-        counted: gets the counts by the table's name, if all could be counted; '' means the folder
-            itself.
-        most: the count of a folder stops here.
+        counted: called with table → count after all were counted; '' means the folder itself.
+        most: the number at which counting a folder stops.
     """
 
     quarantine: Quarantine
@@ -39,7 +38,7 @@ class QuarantineWatch:
     _counts: dict[str, int] = field(init=False, default_factory=dict)
 
     def count_records(self) -> float:
-        """Count the changed folders; return the seconds to rest."""
+        """Count the records of changed folders, and return the seconds until the next count."""
         began = self.clock.steady_seconds()
         try:
             self._count("", self.quarantine)

@@ -18,11 +18,11 @@ from stream_app.spark.epoch.decode_counts import PartitionEnd
 from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000
-"""Kafka partitions with a lag of their own; the total includes the others."""
+"""The maximum number of Kafka partitions with a metric of their own; the total includes others."""
 SeriesKey = tuple[str, str]
 """A label, and the name of a table that has it."""
-Partition = tuple[str, str]
-"""Topic and Kafka partition."""
+PartitionLabels = tuple[str, str]
+"""Topic and Kafka partition, as text."""
 MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
@@ -31,8 +31,8 @@ class SourceMetrics:
     """The numbers of all tables of a job, by the label of each.
 
     Attributes:
-        clock: ages are as of its time, at each scrape.
-        look_s: most seconds between two checks of the source, outside of epochs.
+        clock: the clock from which each scrape computes ages.
+        look_s: the maximum time between two checks of the source, outside of epochs.
     """
 
     def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
@@ -41,7 +41,7 @@ class SourceMetrics:
         self._position: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._seen: JobOffsets | None = None
-        self._partitions: set[Partition] = set()
+        self._partitions: set[PartitionLabels] = set()
         self._lag: int | None = None
         self._looked_at_s: float | None = None
         self._is_committed = False
@@ -76,42 +76,42 @@ class SourceMetrics:
         )
 
     def follow(self, position: Callable[[], JobOffsets | None]) -> None:
-        """Ask for the job's progress from now on; None: unknown.
+        """Read the job's progress from this function, which returns None if it is unknown.
 
-        The stream reports only epochs that are read, and not whether the tables have them.
+        The stream reports only which epochs were read, and not whether they were committed.
         """
         self._position = position
 
     def began(self, label: str) -> None:
-        """Note that the job begins, and must check the source from now on."""
+        """Record that the job begins, and that it must check the source from now on."""
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
 
     def opened(self, label: str, name: str, source_ms: int | None, topics: Collection[str]) -> None:
-        """Note an opened table, before its first epoch of this run.
+        """Record an opened table, before its first epoch of this run.
 
         Args:
-            source_ms: time of the newest message in the table, in ms since 1970; None: unknown.
-            topics: those that have brought the table messages.
+            source_ms: the time of the table's newest message, in ms since 1970, or None if unknown.
+            topics: the topics from which the table has messages.
         """
         self._topics.setdefault((label, name), set()).update(topics)
         if source_ms is not None:
             self._has_message_of(label, name, source_ms / 1000)
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
-        """Note the source's state that the stream has reported at this time."""
+        """Record the source's state that the stream reports at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
         self._progress = progress
         self._set_lag(label)
 
     def looked(self, label: str) -> None:
-        """Note a check of the query: an epoch may have begun, or been committed."""
+        """Record a check of the query, since which an epoch may have begun or been committed."""
         if self._position() != self._seen:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
         progress, self._seen = self._progress, self._position()
-        behind: Mapping[Partition, int] = {} if progress is None else progress.behind
+        behind: Mapping[PartitionLabels, int] = {} if progress is None else progress.behind
         lag = None if progress is None else progress.lag
         if self._seen is not None:
             newest: Offsets = {} if progress is None else progress.newest
@@ -130,7 +130,7 @@ class SourceMetrics:
                 self._behind.labels(label, *partition).set(count)
 
     def committed(self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]) -> None:
-        """Note that a table has an epoch's newest messages; it may share its label with others."""
+        """Record that a table has an epoch's newest messages. Tables may share a label."""
         self._is_committed = True
         self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
         times = [end.timestamp_ms for end in ends.values() if end.timestamp_ms is not None]
@@ -138,13 +138,14 @@ class SourceMetrics:
             self._has_message_of(label, name, max(times) / 1000)
 
     def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
-        """Note a table that waits for an error or its compactions; None: it has all epochs."""
+        """Record a table that waits because of an error or compactions; None ends the wait."""
         key = label, name
         if waiting is None:
             self._waiting.pop(key, None)
             return
         if key not in self._waiting:
-            # Until then it was as far as the others, which have gone on if the job has restarted.
+            # Before, it was as complete as the others, which may have advanced if the job has
+            # restarted.
             since_s = waiting.since_ms / 1000
             self._complete_s[key] = min(since_s, self._ready_s or since_s)
         self._waiting[key] = waiting
@@ -178,7 +179,7 @@ class SourceMetrics:
     def _export_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
+    def _set_table_lags(self, behind: Mapping[PartitionLabels, int]) -> None:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._seen is not None:
             ends = self._seen.committed
@@ -227,14 +228,16 @@ def table_lags(
     ends: Offsets,
     begins: Mapping[TableT, Offsets],
 ) -> dict[TableT, int]:
-    """The number of messages that each table lacks; omits tables without topics of their own.
+    """Return the number of messages that each table lacks.
+
+    Tables that share a topic are omitted.
 
     Args:
-        topics: those that have brought a table messages.
+        topics: table → the topics from which it has messages.
         behind: topic and partition → messages that the job's tables do not have.
-        ends: the offsets up to which its tables have them.
-        begins: of tables that wait, the first offsets that they lack. A partition that is new
-            since is lacking from its beginning on.
+        ends: the offsets up to which the job's tables have messages.
+        begins: waiting table → the first offsets that it lacks. It lacks newer partitions as a
+            whole.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
     unread: Counter[str] = Counter()

@@ -21,15 +21,15 @@ from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.stream.running_stream import SourceProgress
 
 PAUSE_S = 1.0
-"""Least seconds between two commits; a group gets the newest offsets alone."""
+"""The minimum time between two commits, each of the newest offsets only."""
 PAUSE_AFTER_ERROR_S = 30.0
 LAST_WAIT_S = 10.0
-"""Seconds that an ending job waits for its last commit."""
+"""How long an ending job waits for its last commit."""
 
 
 @contextmanager
 def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
-    """Commit a job's offsets to the group of its configuration, if it has one, in the block.
+    """Within the block, commit a job's offsets to the configured consumer group, if there is one.
 
     Raises:
         UsageError: the client that commits lacks a setting of `source.kafka_options`.
@@ -83,7 +83,7 @@ class GroupOffsets(JobListener):
         self._has_more.set()
 
     def problem(self) -> JobWarning | None:
-        """The error of the last commit."""
+        """Return a warning about the error of the last commit, or None."""
         error = self._error
         if error is None:
             return None

@@ -1,4 +1,4 @@
-"""The log of a job on standard error: its own lines, and the useful ones of libraries."""
+"""Logs a job on standard error: its own lines, and the useful lines of libraries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger("stream_app")
 _LIBRARIES = {
-    # It logs the trace of a failed epoch, which the job reports itself.
+    # Py4J logs the trace of a failed epoch, which the job itself reports.
     "py4j": logging.CRITICAL,
-    # Its warnings concern its internals ("blocking the event loop"); it raises failures.
+    # The client's warnings concern its internals ("blocking the event loop"); failures are raised.
     "kafka": logging.ERROR,
 }
 
@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Begin the log of a job."""
+    """Set up the log of a job on standard error."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -57,14 +57,14 @@ def log_to_stderr() -> None:
 
 
 def log_as(log_format: LogFormat) -> None:
-    """Continue the log in the configured format."""
+    """Switch the log to the configured format."""
     if log_format is LogFormat.JSON:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
 
 
 def log_end(error: BaseException, text: str | None) -> None:
-    """Print why the job ends, on standard error, in the format of its log.
+    """Print why the job ends on standard error, in the format of its log.
 
     Args: text: the error's text; None for a bug, whose trace is printed.
     """
@@ -78,7 +78,7 @@ def log_end(error: BaseException, text: str | None) -> None:
 
 
 def exit_code_of(work: Callable[[], None]) -> int:
-    """Run a job, and print its error; return the process's exit code."""
+    """Run a job, print its error, and return the process's exit code."""
     try:
         work()
     except (StreamAppError, OSError) as error:
@@ -92,6 +92,6 @@ def exit_code_of(work: Callable[[], None]) -> int:
 
 
 def quiet_libraries() -> None:
-    """Silence messages of libraries that only their developers need."""
+    """Silence log messages of libraries that only the libraries' developers need."""
     for name, level in _LIBRARIES.items():
         logging.getLogger(name).setLevel(level)

@@ -19,10 +19,10 @@ Watcher = TypeVar("Watcher")
 
 
 class JobListener:
-    """Gets a job's events and does nothing with them; none of its methods may wait.
+    """Receives a job's events and ignores them. No method of a subclass may block.
 
-    The table is ``database.table``, as the labels of metrics have it; for messages without a table
-    it is the job's name.
+    `table` is ``database.table``, as in metrics' labels, or the job's name for messages without a
+    table.
     """
 
     def watch(self, table: str, job: TableJob) -> None:
@@ -35,7 +35,7 @@ class JobListener:
         """Called after a commit of compactions between epochs."""
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Called for quarantined messages without a table; those of a table come with its epoch."""
+        """Called for quarantined messages without a table; a table's come with its epoch."""
 
     def progress(self, progress: SourceProgress) -> None:
         """Called when an epoch is finished: each table has it, or is held back."""
@@ -44,14 +44,14 @@ class JobListener:
         """Called when a table is held back, or has all epochs again."""
 
     def looked(self) -> None:
-        """Called when the job has checked its query, which it does five times a second."""
+        """Called when the job has checked its stream, which it does five times a second."""
 
     def problem(self) -> JobWarning | None:
-        """The obstacle that keeps the listener from its work; None: its last attempt succeeded."""
+        """Return what prevented the listener's last attempt, or None if it succeeded."""
         return None
 
     def log_problem(self) -> None:
-        """Log what kept an ending listener from its work; the job's state gets no more."""
+        """Log the problem of an ending listener, because the job's state gets no more warnings."""
         if (problem := self.problem()) is not None:
             _LOG.warning("%s", problem)
 
@@ -64,17 +64,17 @@ class Listeners:
     _warned: set[tuple[type, type]] = field(init=False, default_factory=set)
 
     def call(self, call: Callable[[JobListener], None]) -> None:
-        """Call each; warn once of each kind of error, because `looked` may fail all the time."""
+        """Call each listener, and warn once of each kind of error."""
         for listener in self.listeners:
             self.guard(listener, call)
 
     def problems(self) -> list[JobWarning]:
-        """The obstacles that keep listeners from their work now."""
+        """Return the current problems of the listeners."""
         problems = (listener.problem() for listener in self.listeners)
         return [problem for problem in problems if problem is not None]
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call an observer; its error is caught, because the table may have the epoch already."""
+        """Call an observer and catch its error, because the table may have the epoch already."""
         try:
             call(watcher)
         except Exception as error:

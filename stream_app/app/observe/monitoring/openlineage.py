@@ -57,9 +57,9 @@ from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob
 
 PAUSE_S = 60.0
-"""Least seconds between two RUNNING events."""
+"""The minimum time between two RUNNING events."""
 LAST_WAIT_S = 15.0
-"""Seconds that an ending job waits for its last event."""
+"""How long an ending job waits for its last event."""
 _PRODUCER = f"urn:stream_app:{__version__}"
 _DIRECT = "DIRECT"
 
@@ -76,8 +76,8 @@ class WrittenTable:
     """The changes and files that a run has written into a table so far.
 
     Attributes:
-        topics: those whose records came into it.
-        snapshot_id: of its newest commit; None: there is none in this run.
+        topics: the topics whose records the table got.
+        snapshot_id: the snapshot of its newest commit, or None without a commit in this run.
     """
 
     job: TableJob
@@ -98,10 +98,10 @@ class WrittenTable:
 
 
 class _EventSender:
-    """Sends events in a thread of its own, one after the other.
+    """Sends events in a separate thread, one after the other.
 
     Attributes:
-        problem: why the last event was not sent; None: it was.
+        problem: why the last event was not sent, or None if it was.
 
     Raises:
         UsageError: on construction; the client refuses its settings.
@@ -154,13 +154,13 @@ class _EventSender:
 class LineageEvents(JobListener):
     """Makes the events of one run, and sends them.
 
-    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
 
     Attributes:
-        url: such as ``http://marquez:5000``; None: as the client's variables and file say.
-        namespace: of the job.
+        url: the service, such as ``http://marquez:5000``, or None to use the client's own settings.
+        namespace: the job's namespace.
         is_batch: whether the job ends when its source is drained.
-        hide: takes the configuration's secrets out of a text.
+        hide: replaces the configuration's secrets in a text.
 
     Raises:
         UsageError: on construction; the client refuses its settings.
@@ -194,11 +194,10 @@ class LineageEvents(JobListener):
         self._sender.submit(self._event(RunState.START, self._run))
 
     def end(self, problem: str | None) -> None:
-        """Send how the job ends, and wait for it for a while.
+        """Send the event of the job's end, and wait for it for a while.
 
         Args:
-            problem: the error that ends the job, without secrets; None: it ends on request, or its
-                source is drained.
+            problem: the error that ends the job, without secrets, or None if it ends as requested.
         """
         self._sender.close(self._last_event(problem))
         self.log_problem()
@@ -215,7 +214,7 @@ class LineageEvents(JobListener):
             return self._event(state, run)
 
     def watch(self, table: str, job: TableJob) -> None:
-        """Note a table of the job."""
+        """Register a table of the job."""
         with self._lock:
             self._written.setdefault(table, WrittenTable(job))
 
@@ -227,12 +226,12 @@ class LineageEvents(JobListener):
                 self._has_news = True
 
     def progress(self, progress: SourceProgress) -> None:
-        """Note the offsets at which an epoch ends."""
+        """Record the offsets at which an epoch ends."""
         with self._lock:
             self._offsets = progress.end_offsets
 
     def looked(self) -> None:
-        """Send RUNNING, if it is due."""
+        """Send a RUNNING event if one is due."""
         now = self.clock.steady_seconds()
         is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S
         if not (self._has_news and is_due) or self._sender.is_busy:
@@ -246,7 +245,7 @@ class LineageEvents(JobListener):
         self._sender.submit(event)
 
     def problem(self) -> JobWarning | None:
-        """Why the service did not take the last event."""
+        """Return a warning if the service did not accept the last event, or None."""
         if self._sender.problem is None:
             return None
         return JobWarning(
@@ -298,7 +297,7 @@ class LineageEvents(JobListener):
     def _column_lineage(
         self, name: str, written: WrittenTable, schema: TableSchema
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-        """Each column's origin in the topics that brought the table records."""
+        """Return each column's origin in the topics from which the table has records."""
         config = self.tables.table_config(self.tables.own_name(name) or name, schema.fields)
         computed = {one.name: one for one in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
@@ -333,7 +332,7 @@ def dataset_name(location: str) -> tuple[str, str]:
 
 
 def topic_namespace(bootstrap_servers: str) -> str:
-    """The namespace of topics: the first server, as the specification names a cluster."""
+    """Return the namespace of topics: the first server, as the specification names a cluster."""
     return f"kafka://{bootstrap_servers.partition(',')[0].strip()}"
 
 

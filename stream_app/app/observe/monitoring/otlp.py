@@ -45,11 +45,11 @@ class SpanTime:
 
 
 def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
-    """The parts that an epoch has once for all tables: read, decode, route, wait, write.
+    """Yield the parts of an epoch that all tables share: read, decode, route, wait, write.
 
     Args:
         report: the report of the table that was committed first.
-        now_ms: when it was reported.
+        now_ms: the time of the report.
     """
     parts, begin_ms = report.parts, report.began_ms
     for name in ("read", "decode", "route"):
@@ -63,7 +63,7 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
 
 
 def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> Iterator[SpanTime]:
-    """The spans of one table's commit, if it is an epoch's, and of the compactions in it."""
+    """Yield the spans of a table's commit, if it is an epoch's, and of the compactions in it."""
     if isinstance(report, EpochReport):
         counts = report.counts
         facts: dict[str, str | int | float] = {
@@ -129,10 +129,11 @@ class _OpenEpoch:
 class EpochTraces(JobListener):
     """Makes spans; OpenTelemetry's threads send them.
 
-    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
 
     Attributes:
-        endpoint: such as ``http://collector:4318``; None: as OpenTelemetry's variables say.
+        endpoint: the collector, such as ``http://collector:4318``, or None to use OpenTelemetry's
+            variables.
         job: the name of the service, unless ``OTEL_SERVICE_NAME`` is set.
     """
 
@@ -177,7 +178,7 @@ class EpochTraces(JobListener):
             opened.add_table(now_ms, self.clock.steady_seconds())
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
-        """Compactions that were committed between epochs: a trace of their own."""
+        """Send a separate trace for compactions that were committed between epochs."""
         now_ms = self.clock.now_ms()
         began_ms = now_ms - round(max((c.seconds for c in report.compactions), default=0) * 1e3)
         root = self._tracer.start_span(

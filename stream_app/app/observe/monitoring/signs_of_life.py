@@ -24,7 +24,7 @@ class Activity:
     """The activity of a job at one moment.
 
     Attributes:
-        repeats: whether it is work, which is reported again and again.
+        repeats: whether it is work, which is reported repeatedly.
     """
 
     text: str
@@ -48,15 +48,15 @@ class SignsOfLife:
         self.watch(lambda: activity)
 
     def watch(self, activity: Callable[[], Activity | None]) -> None:
-        """Ask for the current work from now on; None: there is nothing to report."""
+        """Read the current work from this function, which returns None without any."""
         self._activity = activity
 
     def heard(self) -> None:
-        """Note that the job has logged a line."""
+        """Record that the job has logged a line."""
         self._heard = self.clock.steady_seconds()
 
     def line_due(self) -> str | None:
-        """The line to log, when one is due."""
+        """Return the line to log if one is due, or None."""
         now, activity = self.clock.steady_seconds(), self._activity()
         if activity != self._now:
             self._now, self._began, self._is_shown = activity, now, False
@@ -69,7 +69,10 @@ class SignsOfLife:
 
 
 class _Ear(logging.Handler):
-    """Notes every line of the job; a filter would miss those of the modules' own loggers."""
+    """Records every line of the job's log.
+
+    A filter would miss the lines of modules' own loggers.
+    """
 
     def __init__(self, signs: SignsOfLife) -> None:
         super().__init__()

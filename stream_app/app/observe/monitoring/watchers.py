@@ -1,4 +1,4 @@
-"""Joins the watchers of a job that are configured: OpenTelemetry, a webhook and others."""
+"""Starts the configured watchers of a job, such as OpenTelemetry and a webhook."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def watchers(
     ends_by_itself: bool,
     others: Iterable[JobListener] = (),
 ) -> Iterator[Listeners]:
-    """Send a job's events while the block runs; its end is an event too.
+    """Send a job's events within the block, and report the end of the block as an event.
 
     Args:
-        name: of the job, in all that is sent.
-        hide: takes the configuration's secrets out of a text.
-        ends_by_itself: the job ends when its work is done: only an error is worth a notice.
+        name: the job's name in everything that is sent.
+        hide: replaces the configuration's secrets in a text.
+        ends_by_itself: whether the job ends when its work is done, so that only an error is
+            reported.
         others: further listeners.
 
     Raises:

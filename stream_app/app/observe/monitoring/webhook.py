@@ -36,24 +36,24 @@ _LOG = logging.getLogger(__name__)
 WAITING_MAX = 100
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 5.0, 20.0)
-"""Seconds before each further attempt."""
+"""How long to wait before each further attempt, in seconds."""
 QUARANTINE_PAUSE_S = 600.0
-"""Seconds between two notices of one table's quarantine; a notice counts the records since."""
+"""The time between two notices about one table's quarantine. A notice counts the records since."""
 LAST_WAIT_S = 15.0
-"""Seconds that an ending job waits for its last notices."""
+"""How long an ending job waits for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
 _REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The address of notices, perhaps with a user; `secret` signs them, None: no signature."""
+    """The address of notices, perhaps with a user. `secret` signs them, unless it is None."""
 
     url: str = field(repr=False)
     secret: str | None = field(default=None, repr=False)
 
     def request(self, notice: Mapping[str, object]) -> urllib.request.Request:
-        """The request that brings a notice."""
+        """Return the HTTP request with a notice."""
         body = json.dumps(notice, ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"stream_app/{__version__}"}
         if self.secret is not None:
@@ -84,9 +84,9 @@ class Webhook(JobListener):
     """Creates notices from a job's events, and sends them.
 
     Attributes:
-        job: its name, which each notice has.
-        pauses_s: seconds before each further attempt.
-        hide: takes the configuration's secrets out of a text.
+        job: the job's name, which each notice contains.
+        pauses_s: how long to wait before each further attempt.
+        hide: replaces the configuration's secrets in a text.
     """
 
     receiver: Receiver
@@ -111,7 +111,7 @@ class Webhook(JobListener):
         self._thread.start()
 
     def end(self) -> None:
-        """Send the waiting notices, for a while, and stop."""
+        """Send the waiting notices, wait for them for a while, and stop."""
         self._notify_of_growth(at_once=True)
         self._ended.set()
         self._put(None)
@@ -119,17 +119,17 @@ class Webhook(JobListener):
             self._thread.join(LAST_WAIT_S)
 
     def stopped(self, error: BaseException | None) -> None:
-        """Note that the job stops, by an error or on request."""
+        """Send a notice that the job stops, because of an error or on request."""
         reason = "it was asked to" if error is None else self.hide(str(error))
         self._notify("stopped", {"reason": reason, "is_error": error is not None})
 
     def epoch(self, table: str, report: EpochReport) -> None:
-        """Note an epoch, which may have quarantined records."""
+        """Report the records that an epoch has quarantined."""
         if report.quarantined is not None:
             self.quarantined(table, report.quarantined)
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Note quarantined records; sends a notice at once, then every ten minutes at most."""
+        """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
             growth = self._growth.setdefault(table, _Growth())
             for reason, count in quarantined.reasons.items():
@@ -137,7 +137,7 @@ class Webhook(JobListener):
         self._notify_of_growth()
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """Note that a table is held back by an error, or has all epochs again."""
+        """Report that an error holds a table back, or that the table has all epochs again."""
         if waiting is None:
             if table in self._held:
                 self._held.remove(table)
@@ -150,11 +150,11 @@ class Webhook(JobListener):
             )
 
     def looked(self) -> None:
-        """Send notices of quarantined records that have become due."""
+        """Send notices about quarantined records that have become due."""
         self._notify_of_growth()
 
     def problem(self) -> JobWarning | None:
-        """Why the receiver did not take the last notice."""
+        """Return a warning if the receiver did not accept the last notice, or None."""
         if self._problem is None:
             return None
         return JobWarning(what=self._problem, fix="correct stream.webhook-url, or leave it out")

@@ -1,3 +1,1 @@
-"""Writes the changes that a table lacks, from its topics or its database. Start with
-`topic_backfill`.
-"""
+"""Adds changes that a table lacks, from its topics or database. Start with `topic_backfill`."""

@@ -1,7 +1,7 @@
 """Finds the quarantined records that a backfill reads again, and marks them as finished.
 
-A record is covered if the topic still has the same message. Its mark is written before the commit
-and takes effect with it, as in a replay.
+A record is covered if the topic still has the same message. Its mark is written before the commit,
+and takes effect through the commit, as in a replay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CoveredRecords:
     """The quarantined records that a backfill also reads from the topics.
 
     Attributes:
-        folders: the quarantine folders in which records of the table may wait.
+        folders: the quarantine folders that may contain waiting records of the table.
     """
 
     folders: Sequence[Quarantine]
@@ -39,11 +39,11 @@ class CoveredRecords:
     def watched(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages, and note those that wait in a folder.
+        """Yield the messages, and record which of them wait in a quarantine folder.
 
         Args:
             batches: messages in columns of `MESSAGE_SCHEMA`.
-            committed: commit users that have a commit in the table.
+            committed: the commit users that have a commit in the table.
         """
         self._waiting = [
             frozenset(record.identity for record in folder.waiting(committed))
@@ -60,14 +60,14 @@ class CoveredRecords:
 
     @property
     def count(self) -> int:
-        """The number of covered records."""
+        """The number of covered records so far."""
         return len(self._read_again)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
-        """Mark the records as finished.
+        """Mark the covered records as finished.
 
         Args:
-            name, user, snapshot: as in `RecordMark`.
+            name, user, snapshot: see `RecordMark`.
         """
         for folder, waiting in zip(self.folders, self._waiting, strict=True):
             if covered := sorted(waiting & self._read_again):
@@ -83,7 +83,7 @@ class CoveredRecords:
 def _identities(
     batch: pa.RecordBatch, offsets: dict[KafkaPartition, list[int]]
 ) -> Iterator[Identity]:
-    """The identities of the messages at these places; there are few of them."""
+    """Yield the identities of the messages at these offsets. Few messages are at them."""
     batch = whole_messages(batch)
     is_there = np.isin(
         batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))

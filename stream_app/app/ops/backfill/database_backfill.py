@@ -1,15 +1,15 @@
-"""Compares a table with its database, and writes the rows that differ as one snapshot.
+"""Compares a table with its database, and writes the rows that differ in one snapshot.
 
 1. Read the table's newest snapshot.
-2. Compare it with the database (`compared_sums`), which names the keys whose rows differ and stay
-   different while the comparison waits.
+2. Compare it with the database. `compared_sums` names the keys whose rows still differ after a
+   wait.
 3. Read the rows of these keys from the database, as messages, and decode them as a first load does.
-   A row that differs from step 2 has just changed, and is left to the job.
-4. Read the messages that the table's job has yet to read. The job writes the rows that they name.
-5. Write the differences in the other keys on the snapshot of step 1, or on compactions above it.
+   A row that differs from step 2 has just changed, so the job will write it.
+4. Read the messages that the job has not read yet. The job will write the rows that they name.
+5. Write the differences in the other keys on top of step 1's snapshot, or of later compactions.
 
 The database has a change before its message exists, and the table gets it after the message. So no
-row of step 3 is older than the table's, unless the database is a replica, which step 1 refuses.
+row of step 3 is older than the table's row. Only a replica could be behind; step 1 refuses it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "backfill-"
 _KEYS_MAX = 5_000
-"""Keys of a statement."""
+"""The maximum number of keys in one statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +63,11 @@ class DatabaseOutcome:
     """The outcome of a backfill from a database.
 
     Attributes:
-        source: the database, and its position before the comparison.
-        differing: keys whose rows differ.
-        left: those of them that the job will write, or that a change has just reached.
-        is_whole: whether all rows were compared; otherwise there are too many differences for one
-            run.
-        bad: why a row of the database cannot be stored; empty: all can be.
+        source: the database, and its log's position before the comparison.
+        differing: the number of keys whose rows differ.
+        left: the number of these keys that the job will write, or that have just changed.
+        is_whole: whether all rows were compared; false if there were too many differences.
+        bad: why a row of the database cannot be stored; empty if all rows can be.
     """
 
     source: str
@@ -84,11 +83,11 @@ class DatabaseBackfill:
     """A backfill of one table from its database.
 
     Attributes:
-        tables: those of the table's job.
-        source: the tables of the database that have the rows.
-        messages: those that the table's job has yet to read.
-        wait_s: how long the table may take for changes that the database has already.
-        scope: the keys that may be written.
+        tables: the tables of the job that writes the table.
+        source: the database's tables whose rows the table has.
+        messages: the messages that the table's job has not read yet.
+        wait_s: how long to wait until the table has changes that the database has already.
+        scope: selects the rows whose keys may be written.
     """
 
     table: FileStoreTable
@@ -100,13 +99,13 @@ class DatabaseBackfill:
     scope: Scope = all_rows
 
     def run(self, *, dry_run: bool) -> DatabaseOutcome:
-        """Bring the differing rows to the state of the database.
+        """Write the rows that differ, so that they equal those of the database.
 
         Raises:
-            UnsupportedTableError: the table's rows do not follow from those of the database.
-            UsageError: the database may lag, or has no such table.
-            SourceError: the database or the broker does not answer.
-            CommitConflictError: rows of others came meanwhile.
+            UnsupportedTableError: the database's rows do not determine the table's rows.
+            UsageError: the database is a replica, or lacks the table.
+            SourceError: the database or the broker does not respond.
+            CommitConflictError: another writer has added rows meanwhile.
         """
         rules = self.tables.table_config(self.table.name, self.table.schema.fields)
         check_determined(self.table, rules)
@@ -166,9 +165,9 @@ class _DifferingRows:
     """Reads the rows of differing keys from the database.
 
     Attributes:
-        mine, theirs: the sides of the comparison.
-        wanted: key → the rows that the comparison has seen in the database.
-        bad: why a row cannot be stored; empty: all can be.
+        mine, theirs: the table's and the database's side of the comparison.
+        wanted: key → the rows that the comparison has read from the database.
+        bad: why a row cannot be stored; empty if all rows can be.
     """
 
     backfill: DatabaseBackfill
@@ -178,7 +177,10 @@ class _DifferingRows:
     bad: str = ""
 
     def add_to(self, state: SourceCheck) -> set[bytes]:
-        """Add the rows; returns the keys whose rows are those that the comparison has seen."""
+        """Add the rows to `state`.
+
+        Return the keys whose rows have not changed since the comparison.
+        """
         if not self.wanted:
             return set()
         seen: HashedRows = Counter()
@@ -196,7 +198,7 @@ class _DifferingRows:
         return {
             key
             for key, rows in self.wanted.items()
-            # A key of several rows is one of several source tables: no row is the right one.
+            # If several source tables have rows of a key, none of them is the right one.
             if here.get(key, Counter()) == rows and rows.total() <= 1
         }
 

@@ -1,6 +1,7 @@
-"""Turns the differences between a table and its source into changes, bucket by bucket.
+"""Turns the differences between a table and its source into changes, one bucket at a time.
 
-Both backfills write what it yields. A scope restricts them to some keys: all other rows stay.
+Both kinds of backfill write these changes. A scope restricts them to some keys, and all other rows
+stay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.source_replay import why_incomparable
+from stream_app.app.ops.comparable_rows import why_incomparable
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract
@@ -31,17 +32,17 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketRows
 
 Scope = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Gives those of some rows whose keys take part."""
+"""Returns those of the given rows whose keys the backfill may write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRows:
-    """The changes of a backfill.
+    """The number of rows that a backfill has changed, and its snapshot.
 
     Attributes:
-        added, changed, deleted: rows of the table.
-        snapshot: None if there was no difference, or for a dry run.
-        waiting: a note that rows wait for a compaction; empty: none does.
+        added, changed, deleted: numbers of the table's rows.
+        snapshot: the new snapshot, or None for a dry run or without differences.
+        waiting: a note that readers get rows only after a compaction; empty otherwise.
     """
 
     added: int
@@ -52,7 +53,7 @@ class WrittenRows:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the table agrees with its source."""
+        """Whether the table equals its source."""
         return not (self.added or self.changed or self.deleted)
 
 
@@ -62,10 +63,10 @@ def all_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
-    """The scope of the keys that meet a condition; None: of all.
+    """Return the scope of the keys that meet a condition, or of all keys for None.
 
     Raises:
-        UsageError: it is none on columns of the key.
+        UsageError: the condition is invalid, or reads columns outside of the key.
     """
     if condition is None:
         return all_rows
@@ -76,10 +77,10 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
 
 
 def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
-    """Refuse a table whose rows do not follow from the newest row of each key.
+    """Refuse a table whose rows the newest row of each key does not determine.
 
     Raises:
-        UnsupportedTableError: it is one.
+        UnsupportedTableError: the table is of this kind.
     """
     if why := why_incomparable(table.schema, rules) or _unordered(table):
         raise UnsupportedTableError(
@@ -90,19 +91,19 @@ def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
 
 
 def _unordered(table: FileStoreTable) -> str:
-    """The reason why the last written row of a key need not win; empty if it always wins."""
+    """Return why a key's last written row may lose against an older one; else empty."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
 
 
 @dataclass(slots=True, kw_only=True)
 class TableChanges:
-    """The differences between the table and its source's state.
+    """The differences between a table and the state of its source.
 
     Attributes:
-        snapshot: of the table; None: it is empty.
-        is_whole: whether the state has all rows of the scope; else keys that it lacks stay.
-        scope: the keys that take part.
+        snapshot: the table's snapshot, or None for an empty table.
+        is_whole: whether the state has all rows of the scope; if not, keys that it lacks stay.
+        scope: selects the rows whose keys may be written.
     """
 
     table: FileStoreTable
@@ -120,14 +121,14 @@ class TableChanges:
             self._doubled = None if doubled is None else self.scope(doubled)
 
     def doubled(self) -> Iterator[BucketRows]:
-        """Yield deletes for the extra rows of keys in several partitions, and count them."""
+        """Yield deletes of all rows of keys that are in several partitions, and count them."""
         if self._doubled is not None:
             rows = RowsOfTable.of_snapshot(self.table, self.snapshot)
             for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
                 yield from self._counted((partition, bucket), part)
 
     def parts(self) -> Iterator[BucketRows]:
-        """Yield the changes bucket by bucket, and count them."""
+        """Yield the changes of each bucket, and count them."""
         present = self.state.stored(self.snapshot, self._doubled)
         buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
@@ -137,7 +138,7 @@ class TableChanges:
                 yield from self._counted(bucket, self._as_changes(differing))
 
     def written(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
-        """The changes that `doubled` and `parts` have yielded."""
+        """Return the counts of the changes that `doubled` and `parts` have yielded."""
         return WrittenRows(
             added=self._counts[RowKind.INSERT],
             changed=self._counts[RowKind.UPDATE_AFTER],
@@ -150,7 +151,7 @@ class TableChanges:
         return (rows for rows in map(self.scope, batches) if rows.num_rows)
 
     def _as_changes(self, differing: Differences) -> pa.RecordBatch:
-        """The differences in key order: +I, -D, and -U before its +U."""
+        """Return the differences as changes in key order: +I, -D, and -U before its +U."""
         is_end = is_retract(differing.batch)[differing.order]
         ends = is_end[differing.newer]
         differ = ~differing.same_values() & ~ends

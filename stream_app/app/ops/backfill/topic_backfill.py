@@ -1,15 +1,15 @@
-"""Reads the topics of a table's job again, and commits the differences from the table.
+"""Reads the topics of a table's job again, and commits what differs from the table.
 
 1. Read the table's newest snapshot, and the offsets up to which its job has read.
-2. Read the topics up to there. Decode them as the job does, into separate files.
-3. Compare both states, bucket by bucket: the differences are the changes. Where a key may be in any
-   partition, the rows of a key that is in several are deleted, and its row is written anew.
-4. Write them as one snapshot on that of step 1, or on compactions above it.
+2. Read the topics up to these offsets. Decode them as the job does, into separate files.
+3. Compare both states, bucket by bucket, to get the changes. If a key is in several partitions,
+   delete all its rows, and write its row again.
+4. Write the changes as one snapshot on top of step 1's, or of later compactions.
 
-A run that is interrupted has changed nothing. A second run finds no difference.
+An interrupted run changes nothing. A second run finds no difference.
 
-Quarantined records among the messages are done with: the backfill replaces their replay
-(`covered_records`). `scope` restricts step 3 to some keys.
+The backfill replaces the replay of quarantined records that it reads (`covered_records`). `scope`
+restricts step 3 to some keys.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class BackfillOutcome:
     """The outcome of a backfill.
 
     Attributes:
-        read: number of changes in the topics.
-        is_whole: whether the topics have all rows; otherwise keys that they lack were left alone.
-        covered: number of quarantined records whose changes the table has by now.
+        read: the number of changes that were read from the topics.
+        is_whole: whether the topics have all rows; if not, keys that they lack were left alone.
+        covered: the number of quarantined records whose changes the table has by now.
     """
 
     read: int
@@ -70,12 +70,12 @@ class Backfill:
 
     Attributes:
         source: the topics of the table's job, and the reader of their messages.
-        rules: the made columns and the filter of the job.
-        since_ms: the time of the first message, since 1970; None: all messages.
-        splitter: gives the table its messages, as index 0.
-        choice: the records that the table takes.
-        quarantines: folders in which records of the table may wait; none for a part of the keys.
-        scope: the keys that may be written.
+        rules: the job's configuration with the table's made columns and filter.
+        since_ms: the time of the oldest message to read, in ms since 1970, or None to read all.
+        splitter: assigns the table's messages to index 0.
+        choice: the source tables whose records the table accepts.
+        quarantines: the folders with waiting records of the table; empty if `scope` excludes keys.
+        scope: selects the rows whose keys may be written.
     """
 
     table: FileStoreTable
@@ -89,13 +89,13 @@ class Backfill:
     scope: Scope = all_rows
 
     def run(self, *, dry_run: bool) -> BackfillOutcome:
-        """Bring the table to the state of its topics.
+        """Write the rows that differ, so that the table equals the state of its topics.
 
         Raises:
             UnsupportedTableError: the topics do not determine the table's rows.
             UsageError: no job has read the topics into the table, or a record of them is bad.
-            SourceError: a topic was recreated, or the broker does not answer.
-            CommitConflictError: rows of others came meanwhile.
+            SourceError: a topic was recreated, or the broker does not respond.
+            CommitConflictError: another writer has added rows meanwhile.
         """
         check_determined(self.table, self.rules)
         name = uuid.uuid4().hex

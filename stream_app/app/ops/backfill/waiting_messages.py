@@ -1,4 +1,4 @@
-"""Finds the keys of the messages that a table's job has yet to read from its topics."""
+"""Finds the keys in the messages that a table's job has not read yet."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingMessages:
-    """The messages behind the newest epoch of a table.
+    """The messages after the newest epoch of a table.
 
     Attributes:
-        source, rules: of the table's job.
-        topics: those that have brought the table rows; empty: all of the job.
-        splitter: gives the table its messages, as index 0.
-        choice: the records that the table takes.
+        source, rules: the configuration of the table's job.
+        topics: the topics with the table's messages; empty means all topics of the job.
+        splitter: assigns the table's messages to index 0.
+        choice: the source tables whose records the table accepts.
     """
 
     table: FileStoreTable
@@ -42,11 +42,11 @@ class WaitingMessages:
     choice: SourceChoice
 
     def key_texts(self, keys: Sequence[PlacedColumn]) -> set[bytes]:
-        """The texts of their keys, before and after each change.
+        """Return the texts of the messages' keys, before and after each change.
 
         Raises:
-            SourceError: the broker does not answer.
-            WrongSourceError: a topic was recreated since the job has read it.
+            SourceError: the broker does not respond.
+            WrongSourceError: a topic was recreated after the job had read it.
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
         pipeline = replay_pipeline(self.table, self.source, self.rules, self.choice)

@@ -1,1 +1,4 @@
-"""Compares tables with their source: topics read again, or checksums. Start with `comparison`."""
+"""Compares tables with their source, by reading topics again or by checksums.
+
+Start with `comparison`.
+"""

@@ -1,4 +1,4 @@
-"""Finds the folders of a job's tables and the messages of each, for `check`."""
+"""Finds the folders of a job's tables, and the messages of each table, for `check`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
-    """The folders of a job's tables, by name.
+    """Return the folders of a job's tables, in the order of their names.
 
     Raises:
-        UsageError: the job has not seen any table yet, or only Spark reads its checkpoint.
+        UsageError: the job has not seen any table yet, or only Spark can read its checkpoint.
     """
     paths = tables.paths(_met(tables))
     if not paths and needs_one:
@@ -36,7 +36,7 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
 
 
 def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
-    """The reason for each source table that the job should store but does not.
+    """Return source table → reason, for those that the job should store but does not.
 
     It is empty if only Spark can read the checkpoint.
     """
@@ -47,7 +47,7 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
 
 
 def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
-    """The job's warnings from its checkpoint; empty if only Spark can read the checkpoint."""
+    """Return the warnings in a job's checkpoint; empty if only Spark can read the checkpoint."""
     try:
         return state_of(_checkpoint(tables)).warnings
     except UsageError:
@@ -55,32 +55,32 @@ def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
 
 
 def state_of_job(tables: TablesOfJob) -> JobState:
-    """The state in a job's checkpoint; empty before the job has begun.
+    """Return the state in a job's checkpoint, which is empty before the job has begun.
 
     Raises:
-        UsageError: only Spark reaches the checkpoint.
+        UsageError: only Spark can access the checkpoint.
     """
     return state_of(_checkpoint(tables))
 
 
 def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
-    """The folders of a job's tables whose first rows came from a database, by its checkpoint."""
+    """Return the folders of tables whose first rows came from a database, from the checkpoint."""
     if tables is None:
         return frozenset()
     try:
         load = read_load(_checkpoint(tables))
-    except UsageError:  # only Spark reaches it
+    except UsageError:  # only Spark can access it
         return frozenset()
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:
-    """The records that a job of one table takes, by its checkpoint; all without a checkpoint."""
+    """Return which source tables a job of one table accepts; all without a readable checkpoint."""
     if tables is None or tables.joins_sources:
         return EVERY_SOURCE
     try:
         folder = _checkpoint(tables)
-    except UsageError:  # only Spark reaches it
+    except UsageError:  # only Spark can access it
         return EVERY_SOURCE
     known = state_of(folder).source_tables_of()
     if not known:
@@ -91,18 +91,18 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
 
 
 def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:
-    """Make a splitter that gives each table its messages, by the table's index.
+    """Make a splitter that assigns messages to tables, by the tables' indexes.
 
-    Messages of a source table that the job refused for its name belong to no table.
+    Messages of a source table that collides with another one, and was refused, belong to no table.
 
     Raises:
-        UsageError: only the checkpoint could name these source tables, and it cannot be read.
+        UsageError: only the checkpoint could name the source tables, and it cannot be read.
     """
     if job is None:
         return AllToOneTable()
     names = [table.name for table in tables]
     origins: Mapping[Origin, str] = {}
-    if job.may_collide:  # else the names tell it, and the checkpoint may be gone
+    if job.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
         origins = state_of(_checkpoint(job)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
@@ -117,10 +117,10 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
 def splitter_for(
     tables: TablesOfJob, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
-    """Make a splitter that gives each table its messages, by the index of its name.
+    """Make a splitter that assigns messages to tables, by the indexes of their names.
 
     Args:
-        origins: source table → the job's table, as far as known.
+        origins: source table → its table, as far as the caller knows.
     """
     assignment = tables.assignment(names, origins)
     if assignment is None:
@@ -129,7 +129,7 @@ def splitter_for(
 
 
 def _met(tables: TablesOfJob) -> Iterator[str]:
-    """The tables that the checkpoint names. It is read only if a job of many asks for them."""
+    """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
     yield from state_of(_checkpoint(tables)).origins.values()
 
 

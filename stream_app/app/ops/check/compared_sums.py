@@ -1,9 +1,9 @@
-"""Compares two sides of rows by checksums, and finds the rows that differ.
+"""Compares the rows of a table and its source by checksums, and finds those that differ.
 
-1. Both sides give the sums of 4,096 groups of keys. Equal totals end the comparison.
-2. Both give the hashes of the rows in groups that differ, for as many groups as memory allows.
-3. The source may be ahead of the table. So rows that differ are compared again, until the table has
-   them or the time is up. A row that the source has changed meanwhile is not judged.
+1. Each side computes the sums of 4,096 groups of keys. Equal totals end the comparison.
+2. Each side hashes the rows of groups that differ, for as many groups as `ROWS_MAX` allows.
+3. The source may be ahead of the table. So differing rows are compared again until they agree or
+   the time is up. Rows that the source changes meanwhile are not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 
 ROWS_MAX = 200_000
-"""Rows of differing groups that are looked at."""
+"""The maximum number of rows in differing groups that are hashed one by one."""
 _LOOK_S = 2.0
 
 Versions = Mapping[bytes, HashedRows]
@@ -26,38 +26,37 @@ Versions = Mapping[bytes, HashedRows]
 
 
 class SummedSide(Protocol):
-    """One side: a version of a table, or a database."""
+    """One side of a comparison: a version of a table, or a database."""
 
     @property
     def label(self) -> str:
-        """Its name and position, for people."""
+        """The side's name and position, as text."""
         ...
 
     def total(self) -> RowSum | None:
-        """The checksum of all rows, if it is known without reading them."""
+        """Return the checksum of all rows, or None if only reading them could compute it."""
         ...
 
     def groups(self) -> Mapping[int, RowSum]:
-        """The sums of the groups of keys that have rows, as of now."""
+        """Return group → sum of its current rows, for groups that have rows."""
         ...
 
     def rows(self, groups: Collection[int]) -> HashedRows:
-        """The rows of some groups, as of now."""
+        """Return the hashes of the current rows in some groups."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumComparison:
-    """The outcome.
+    """The outcome of a comparison.
 
     Attributes:
-        total: the checksum of the source.
-        missing, wrong, unexpected: texts of keys: the table lacks the row, has other values, or has
-            a row that the source lacks.
-        moving: how many keys the source changed during the comparison.
-        groups: those that differ, and those of them whose rows were looked at.
-        rows_there: each key that differs → the source's rows of it, which are those of the first
-            look.
+        total: the checksum of the source's rows.
+        missing, wrong, unexpected: texts of the keys that the table lacks, has with other values,
+            or has without the source having them.
+        moving: the number of keys that the source changed during the comparison.
+        groups: the numbers of differing groups, and of those whose rows were compared.
+        rows_there: each differing key → the source's rows for it.
     """
 
     total: RowSum
@@ -70,7 +69,7 @@ class SumComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs, so that all were looked at and none moved."""
+        """Whether all rows were compared, none differ, and none changed meanwhile."""
         differing, looked_at = self.groups
         judged = self.missing or self.wrong or self.unexpected
         return not (judged or self.moving) and differing == looked_at
@@ -82,7 +81,7 @@ def compare_sums(
     """Compare a table with its source.
 
     Args:
-        wait_s: how long the table may take for changes that the source has already.
+        wait_s: how long to wait until the table has changes that the source has already.
     """
     known = table.total()
     if known is not None and known == source.total():

@@ -1,13 +1,13 @@
-"""Compares tables with their topics, reading each topic once for all tables.
+"""Compares tables with their topics, and reads each topic only once for all tables.
 
-1. `Comparison.add` registers each table with the end of its newest epoch.
-2. `Comparison.read` reads the topics and gives each table its own messages, up to its own end. Each
-   table's changes become sorted runs on local disk.
+1. `Comparison.add` registers each table with the end offsets of its newest epoch.
+2. `Comparison.read` reads the topics and passes each table its messages up to these offsets. It
+   writes each table's changes to sorted runs on local disk.
 3. `Comparison.findings` merges a table's runs, and compares them with its rows.
 
-Memory does not depend on the number of messages. Step 2 holds one fetch of the broker and
-`CHUNK_ROWS` changes of all tables together. Beyond that the table with the most changes writes them
-into a run. Each table has its decoder besides.
+Memory does not grow with the number of messages. Step 2 holds one fetch from the broker, and
+`CHUNK_ROWS` changes of all tables together. Beyond that, the table with the most changes writes
+them to a run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,8 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.omissions import Omissions
-from stream_app.app.ops.check.source_replay import (
-    CHUNK_ROWS,
-    SourceReplay,
-    table_end,
-    why_incomparable,
-)
+from stream_app.app.ops.check.source_replay import CHUNK_ROWS, SourceReplay, table_end
+from stream_app.app.ops.comparable_rows import why_incomparable
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
@@ -44,12 +40,13 @@ from stream_app.table.versions.read_refusals import check_readable
 
 @dataclass(slots=True, kw_only=True)
 class ComparedTable:
-    """A table beside its messages.
+    """A table that is compared with its messages.
 
     Attributes:
-        snapshot: the newest, with whose rows the changes are compared.
-        ends: the offsets up to which the table has read.
-        filling: None: its rows cannot be compared, for the reason in `omissions`.
+        snapshot: the newest snapshot, with whose rows the changes are compared.
+        ends: the offsets up to which the table's job has read.
+        filling: decodes the messages; None if the table cannot be compared, as `omissions`
+            explains.
     """
 
     snapshot: Snapshot
@@ -59,7 +56,7 @@ class ComparedTable:
     filling: SourceReplay | None
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
-        """Add messages of one Kafka partition, up to the offset that the table has read."""
+        """Add the messages of one Kafka partition, up to the offset that the table has."""
         place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
         offsets = messages.column("offset").to_numpy()
         count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
@@ -67,10 +64,10 @@ class ComparedTable:
             self.go_on(lambda filling: filling.add_messages(messages.slice(0, count)))
 
     def go_on(self, step: Callable[[SourceReplay], None]) -> None:
-        """Run a step of reading; an error ends the comparison of this table alone.
+        """Run a step of reading. An error in it ends only this table's comparison.
 
         Raises:
-            SourceError: the source does not answer, which concerns all tables.
+            SourceError: the source does not respond, which affects all tables.
         """
         if self.filling is None:
             return
@@ -86,14 +83,14 @@ class ComparedTable:
 
     @property
     def waiting_rows(self) -> int:
-        """Changes in memory."""
+        """The number of changes in memory."""
         return 0 if self.filling is None else self.filling.waiting_rows
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
-        """Findings about differences, and about rows that were not compared.
+        """Yield findings about differences, and about rows that were not compared.
 
         Args:
-            report: gets the extent of the comparison.
+            report: the report that receives the extent of the comparison.
         """
         if self.filling is not None:
             yield from self.check.findings(self.snapshot)
@@ -107,12 +104,12 @@ class ComparedTable:
 
 @dataclass(slots=True)
 class Comparison:
-    """Compares tables of one job.
+    """Compares the tables of one job.
 
     Attributes:
-        folder: an empty one on local disk, which the caller deletes.
+        folder: an empty folder on local disk, which the caller deletes.
         loaded: the folders of tables whose first rows came from a database.
-        chunk_rows: the number of changes that all tables together hold in memory.
+        chunk_rows: the maximum number of changes in memory, of all tables together.
     """
 
     folder: str
@@ -129,14 +126,16 @@ class Comparison:
         rules: TableConfig,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> ComparedTable:
-        """Step 1; the splitter of `read` identifies the table by its place in the order of calls.
+        """Step 1: register a table.
+
+        Its index for the splitter of `read` is its position in the calls.
 
         Args:
-            rules: the made columns and the filter of the job's configuration.
-            choice: the records that the table takes.
+            rules: the job's configuration with the table's made columns and filter.
+            choice: the source tables whose records the table accepts.
 
         Raises:
-            UsageError: no snapshot of the table has offsets of these topics.
+            UsageError: no snapshot of the table records offsets of these topics.
             UnsupportedTableError: stream_app cannot merge the table's rows.
         """
         left = Omissions(table.location, format_named(source.format))
@@ -169,10 +168,10 @@ class Comparison:
         return added
 
     def read(self, splitter: MessageSplitter) -> None:
-        """Step 2: read the topics, and give each table its own messages.
+        """Step 2: read the topics, and pass each table its own messages.
 
         Raises:
-            SourceError: the broker does not answer.
+            SourceError: the broker does not respond.
         """
         readers = [(table.ends, table.omissions) for table in self._tables if table.filling]
         if not readers:

@@ -1,8 +1,8 @@
-"""A table of a database as one side of a comparison by checksums, by generated SQL.
+"""Computes a database table's checksums by generated SQL, as one side of a comparison.
 
-The database hashes its rows itself. One statement gives the sums of all groups of keys, and one
-more the hashes of the groups that differ. A table of several source tables has all of them in one
-statement, so its rows are those of one moment. All statements of a command share a connection.
+The database hashes its rows itself. One statement returns the sums of all groups of keys, and
+another the hashes of groups that differ. A statement reads all source tables of a table, so that
+their rows are of one moment. All statements of a command share a connection.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 
 _ANSWER_S = 6 * 3600
-"""A statement reads the whole table."""
+"""The timeout of a statement, which may read a whole table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedSource:
-    """The tables of a database that have the rows of a table.
+    """The tables of a database whose rows a table has.
 
     Attributes:
-        relations: their names; may have the schema in front.
-        column_of: gives the table's column for a column of the database.
-        made: columns of the table that the job makes, which no database has.
+        relations: the names of these tables, with or without their schema.
+        column_of: returns the table's column for a column of the database.
+        made: columns that the job computes and no database has.
     """
 
     relations: Sequence[str]
@@ -50,36 +50,36 @@ class SummedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedDatabase:
-    """A database by an open connection; made by `summed_database`."""
+    """A database with an open connection, which `summed_database` opens."""
 
     url: JdbcUrl
     connection: Any
 
     def answers(self, query: str) -> list[Any]:
-        """The rows of a query.
+        """Return the rows of a query's result.
 
         Raises:
-            SourceError: the database refuses it, or does not answer.
+            SourceError: the database refuses the query, or does not respond.
         """
         with database_errors(self.url):
             return answers(self.connection, query)
 
     @property
     def is_replica(self) -> bool:
-        """Whether it may lag behind another database, because it takes no changes of its own.
+        """Whether the database may lag behind another one, because it accepts no changes itself.
 
         Raises:
-            SourceError: as `answers`.
+            SourceError: see `answers`.
         """
         [(answer,)] = self.answers(dialect_of(self.url.driver).replica)
         return str(answer) not in ("0", "OFF", "False")
 
     def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
-        """The definitions of tables; those that are gone are left out while one is there.
+        """Return the definitions of tables. Missing tables are left out if another one exists.
 
         Raises:
-            UsageError: all are gone.
-            SourceError: as `answers`, or one is there, and this user may not read it.
+            UsageError: no table exists.
+            SourceError: see `answers`; or the user may not read an existing table.
         """
         there: list[JdbcTable] = []
         gone: list[UsageError] = []
@@ -95,7 +95,10 @@ class SummedDatabase:
         return there
 
     def _check_gone(self, relation: str) -> None:
-        """Check that a table is gone: MySQL's catalog also lacks those that a user may not read."""
+        """Check that a table does not exist.
+
+        MySQL's catalog also lacks tables that the user may not read.
+        """
         gone_codes = dialect_of(self.url.driver).gone_codes
         if not gone_codes:
             return
@@ -119,7 +122,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
     Raises:
         UsageError: the driver is not installed.
-        SourceError: the database does not answer, or refuses the user.
+        SourceError: the database does not respond, or refuses the user.
     """
     with opened_database(replace(url, answer_s=_ANSWER_S)) as connection:
         with connection.cursor() as cursor:
@@ -133,10 +136,10 @@ class DatabaseSums:
     """Implements `SummedSide`.
 
     Attributes:
-        relations: the tables.
-        columns: the names of the table's columns that are hashed.
-        hashes: the query of the hashes of all rows.
-        key_digests: the digest of a row's key in each of the tables.
+        relations: the definitions of the database's tables.
+        columns: the names of the table's hashed columns.
+        hashes: the query that hashes all rows.
+        key_digests: the SQL expression of a key's digest, for each of the tables.
     """
 
     database: SummedDatabase
@@ -147,17 +150,17 @@ class DatabaseSums:
 
     @property
     def label(self) -> str:
-        """The table, and the position of the database's log."""
+        """The database's URL, its tables, and the position of its log."""
         url = self.database.url
         position = log_position(self.database.connection, url)
         return f"{url} {_names(self.relations)}, at {position}"
 
     def total(self) -> RowSum | None:
-        """Returns None, because only a statement could compute it."""
+        """Return None, because only a query could compute the total."""
         return None
 
     def groups(self) -> Mapping[int, RowSum]:
-        """Let the database sum up all rows once."""
+        """Let the database sum up all rows in one query."""
         return {
             int(digits, 16): RowSum.of_totals(int(rows), int(high), int(low))
             for digits, rows, high, low in self.database.answers(
@@ -166,7 +169,7 @@ class DatabaseSums:
         }
 
     def rows(self, groups: Collection[int]) -> HashedRows:
-        """Let the database hash the rows of the groups, which are few."""
+        """Let the database hash the rows of some groups."""
         counted: HashedRows = Counter()
         query = self._dialect.rows_query(self.hashes, sorted(groups))
         for key, digits in self.database.answers(query):
@@ -182,15 +185,15 @@ class DatabaseSums:
 def database_sums(
     database: SummedDatabase, source: SummedSource, schema: TableSchema, left_out: list[str]
 ) -> DatabaseSums:
-    """The side of a database, for the columns that it can hash.
+    """Return the database's side of a comparison, for the columns that SQL can hash.
 
     Args:
-        schema: of the table that is compared.
-        left_out: gets the other columns, without those that the job makes.
+        schema: the schema of the compared table.
+        left_out: a list to which the other columns are appended, except those that the job makes.
 
     Raises:
-        UsageError: there is no such table, or it cannot hash the key.
-        SourceError: the database does not answer.
+        UsageError: the table does not exist, or SQL cannot hash its key.
+        SourceError: the database does not respond.
     """
     dialect = dialect_of(database.url.driver)
     relations = database.definitions(source.relations)
@@ -231,7 +234,7 @@ def _names(relations: Sequence[JdbcTable]) -> str:
 def _column_text(
     dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
 ) -> tuple[str, str | None]:
-    """The type of a column in the database, and the SQL of its text; empty and None without it."""
+    """Return a column's type in the database, and the SQL of its text or None."""
     for name, kind in relation.kinds.items():
         if source.column_of(name) == field.name:
             return kind, dialect.value_text(name, kind, field.data_type)

@@ -1,7 +1,7 @@
-"""Finds the tables of a database whose rows the tables of a job have, for `check --conf --source`.
+"""Finds a database's tables for each table of a job, for `check --conf --source`.
 
-The checkpoint records which source tables a table's rows come from. A job of one table may name its
-own in the configuration. `sum_sides` compares them.
+The checkpoint records the source tables of a table's rows. A job of one table may name its source
+table in the configuration. `sum_sides` compares them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
@@ -25,10 +26,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSums:
-    """The source of each table of a job in one database.
+    """The source tables of a job's tables in one database.
 
     Attributes:
-        state: what the job's checkpoint remembers.
+        state: the state in the job's checkpoint.
     """
 
     tables: TablesOfJob
@@ -36,13 +37,13 @@ class JobSums:
     database: SummedDatabase
 
     def source_of(self, table: FileStoreTable, relation: str | None = None) -> SummedSource | None:
-        """The source tables of a table; None: its rows come from other databases.
+        """Return the source tables of a table, or None if its rows come from other databases.
 
         Args:
-            relation: the name of the source table, if the command line gives it.
+            relation: the name of the source table, if the command line names it.
 
         Raises:
-            UnsupportedTableError: the database does not have all of its rows, or more than those.
+            UnsupportedTableError: the database's rows are not exactly those of the table.
         """
         rules = self.tables.table_config(table.name, table.schema.fields)
         if rules.filter is not None:
@@ -63,11 +64,11 @@ class JobSums:
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
-        """As `source_of`, for a table that the command line names.
+        """Return the source tables, as `source_of` does, of a table that the command line names.
 
         Raises:
-            UsageError: its rows come from other databases.
-            UnsupportedTableError: as `source_of`.
+            UsageError: the table's rows come from other databases.
+            UnsupportedTableError: see `source_of`.
         """
         source = self.source_of(table, relation)
         if source is None:
@@ -79,9 +80,9 @@ class JobSums:
         return source
 
     def unmet(self) -> Iterator[Finding]:
-        """Findings about source tables with rows that the job should have, and has no table for.
+        """Yield findings about source tables that have rows and should have a table, but have none.
 
-        Partitioned tables are left out: messages may name them, or their partitions.
+        It skips partitioned tables, because messages may name them or their partitions.
         """
         url = self.database.url
         for (schema, name), relation in sorted(relations_of(self.database.connection, url).items()):
@@ -101,21 +102,21 @@ class JobSums:
     def _knows(self, origin: Origin) -> bool:
         known = (self.state.origins, self.state.refused)
         return any(
-            one.table == origin.table
-            and one.database in ("", origin.database)
-            and one.schema in ("", origin.schema)
-            for of in known
-            for one in of
+            known_origin.table == origin.table
+            and known_origin.database in ("", origin.database)
+            and known_origin.schema in ("", origin.schema)
+            for origins in known
+            for known_origin in origins
         )
 
     def _has_rows(self, schema: str, name: str) -> bool:
         relation = dialect_of(self.database.url.driver).name(schema, name)
-        with suppress(SourceError):  # this user may not read it
+        with suppress(SourceError):  # the user may not read it
             return bool(self.database.answers(f"select 1 from {relation} limit 1"))
         return True
 
     def _origins(self, table: FileStoreTable) -> Sequence[Origin]:
-        """The source tables that have brought a table rows, as far as messages have named them."""
+        """Return the source tables that have sent rows of a table, as far as messages name them."""
         origins = {origin for origin, name in self.state.origins.items() if name == table.name}
         origins |= {
             replace(_named(name, self.database.url), cluster=cluster_and_name(topic)[0])
@@ -127,9 +128,9 @@ class JobSums:
     def _check_clusters(
         self, table: FileStoreTable, origins: Sequence[Origin], *, is_named: bool
     ) -> None:
-        """Refuse a table of which a database has a part, or of which it may be another's.
+        """Refuse a table whose rows a database has only in part, or that may be another database's.
 
-        A source table has the same name in several clusters if there are several databases.
+        Source tables of several databases may have the same name, in several clusters.
         """
         clusters = {origin.cluster for origin in origins}
         names = {replace(origin, cluster="") for origin in origins}
@@ -162,7 +163,7 @@ class JobSums:
         return self._here(table, named)
 
     def _here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
-        """The names of source tables in this database; none if all are elsewhere."""
+        """Return the names of the source tables in this database; empty if all are elsewhere."""
         here = [origin for origin in origins if _is_of(self.database.url, origin)]
         if here and len(here) < len(origins):
             others = ", ".join(str(origin) for origin in origins if origin not in here)
@@ -172,21 +173,29 @@ class JobSums:
                 fix="compare with the topics instead, without --source",
             )
         is_postgres = self.database.url.driver is POSTGRESQL
-        return [
-            ".".join(filter(None, (one.schema if is_postgres else one.database, one.table)))
-            for one in here
-        ]
+        owned = [(one.schema if is_postgres else one.database, one.table) for one in here]
+        for name in chain.from_iterable(owned):
+            if "." in name:
+                raise UnsupportedTableError(
+                    f"the name {name!r} has a dot, but a dot separates schema and table here",
+                    where=table.location,
+                    fix="compare with the topics instead, without --source",
+                )
+        return [".".join(filter(None, names)) for names in owned]
 
 
 def _is_of(url: JdbcUrl, origin: Origin) -> bool:
-    """Whether messages of a database name a source table so; MySQL's server has more databases."""
+    """Return whether a database's messages name this source table.
+
+    A MySQL server has several databases.
+    """
     if url.driver is POSTGRESQL:
         return origin.database in ("", url.database)
     return not origin.schema
 
 
 def _named(name: str, url: JdbcUrl) -> Origin:
-    """The source table of a name in a checkpoint: of its database, schema and table."""
+    """Parse the name of a source table in a checkpoint into its database, schema and table."""
     *owners, table = name.split(".")
     if url.driver is POSTGRESQL:
         return Origin(".".join(owners[:-1]), owners[-1] if owners else "", table)

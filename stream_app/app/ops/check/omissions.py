@@ -1,7 +1,7 @@
-"""Collects the parts of a table that a comparison with the source could not compare, as findings.
+"""Collects findings about the parts of a table that were not compared with its source.
 
-`source_replay` and `topic_messages` fill it while they read the topics. Uncompared rows may be
-wrong, so a check that left something out does not report a clean table.
+`source_replay` and `topic_messages` add to them while they read the topics. Rows that were not
+compared may be wrong, so a check with omissions does not report a clean table.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _FIX_COLUMNS = {
 
 @dataclass(slots=True)
 class Omissions:
-    """Gathers the parts that a comparison has left out, in the order of their discovery.
+    """The omissions of a comparison, in the order of their discovery.
 
     Attributes:
-        where: the table.
+        where: the location of the table.
         message_format: the message format of the source.
-        key_names: the fields of the messages' keys, by topic; of the first key of each.
-        has_gaps: whether the topics have lost their oldest messages.
-        is_other_topic: whether a topic was recreated since the table's job has read it.
+        key_names: topic → the field names of its first message's key.
+        has_gaps: whether the topics have deleted their oldest messages.
+        is_other_topic: whether a topic was recreated after the table's job had read it.
     """
 
     where: str
@@ -52,7 +52,7 @@ class Omissions:
     _columns: dict[DriftedColumn, RecordSighting] = field(init=False, default_factory=dict)
 
     def add(self, what: str, fix: str, where: str = "") -> None:
-        """Add another omission, in words."""
+        """Add a finding with this text."""
         self._findings.append(_finding(what, where or self.where, fix))
 
     def add_gap(self, place: KafkaPartition, begin: int) -> None:
@@ -74,7 +74,7 @@ class Omissions:
         )
 
     def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
-        """Count a batch of messages and its results."""
+        """Record the bad records and the column drift in a decoded batch of messages."""
         self._see_key(messages)
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
@@ -85,18 +85,18 @@ class Omissions:
             self._columns[column] = seen if known is None else known.plus(seen)
 
     def add_bad(self, bad: pa.RecordBatch) -> None:
-        """Count bad records, of `BAD_RECORD_SCHEMA`; at least one."""
+        """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
         self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
         reason = bad.column("reason")[0].as_py()
         self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
 
     @property
     def bad(self) -> tuple[int, str]:
-        """The number of bad records, with the place and reason of the first."""
+        """The number of bad records, and the place and reason of the first one."""
         return self._reasons.total(), self._first_bad
 
     def findings(self) -> Iterator[Finding]:
-        """The findings about all omissions."""
+        """Yield the findings about all omissions."""
         yield from self._findings
         if self._reasons:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))
@@ -147,7 +147,7 @@ def _shown(topic: str, partition: int, offset: int) -> str:
 
 
 def _key_names(key: bytes) -> tuple[str, ...]:
-    """The names of the fields of a message's key, with or without the schema envelope."""
+    """Return the field names of a message's key, with or without its schema envelope."""
     try:
         document = json.loads(key)
     except (ValueError, RecursionError):

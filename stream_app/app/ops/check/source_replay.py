@@ -1,7 +1,7 @@
-"""Decodes a job's messages again, as the job does, into sorted runs beside its tables.
+"""Decodes a job's messages again, as the job does, into sorted runs on local disk.
 
-The newest snapshot of a job has the end of its epoch in each topic; the replay ends there.
-`topic_messages` reads them.
+A job's newest snapshot records the end offsets of its epoch, where the replay ends.
+`topic_messages` reads the messages.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
-from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_messages
@@ -33,15 +30,15 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.steps.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
-"""Changes in memory before they are written to a sorted run of each bucket."""
+"""The number of changes in memory that are written together to the buckets' sorted runs."""
 
 
 class SourceReplay:
-    """Decodes a table's messages as its job does, into sorted runs beside the table.
+    """Decodes a table's messages, as its job does, into sorted runs beside the table.
 
     Attributes:
-        count: number of changes so far.
-        waiting_rows: the changes in memory.
+        count: the number of changes so far.
+        waiting_rows: the number of changes in memory.
     """
 
     def __init__(
@@ -55,8 +52,8 @@ class SourceReplay:
         """Begin a replay.
 
         Args:
-            left: receives the bad records.
-            choice: the records that the table takes; other records are bad.
+            left: receives the bad records and other omissions.
+            choice: the source tables whose records the table accepts; other records are bad.
         """
         self._pipeline = replay_pipeline(check.table, source, rules, choice)
         self._assigner = check.assigner
@@ -65,11 +62,11 @@ class SourceReplay:
         self.count = self.waiting_rows = 0
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
-        """Decode messages of the table; those of a Kafka partition come in offset order."""
+        """Decode messages of the table, which arrive in offset order for each Kafka partition."""
         decoded = self._pipeline.decode(messages)
         self._left.add_batch(messages, decoded)
         changes = decoded.changes
-        if decoded.truncated is not None:  # the source empties its table: what was so far is void
+        if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
             self._waiting, self.waiting_rows = [], 0
             self._check.source.empty()
             changes = changes.behind(decoded.truncated)
@@ -79,13 +76,13 @@ class SourceReplay:
         self.count += rows.num_rows
 
     def flush(self) -> None:
-        """Write the waiting changes into a sorted run of each bucket."""
+        """Write the changes in memory to a sorted run of each bucket."""
         if self.waiting_rows:
             self._check.source.add(self._assigner.assign(concat_rows(self._waiting)))
         self._waiting, self.waiting_rows = [], 0
 
     def finish(self) -> None:
-        """Write the rest; rows that the writer refuses are bad records."""
+        """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
         if refused := self._check.source.refused:
             self._left.add_bad(bad_records_of_refused(refused))
@@ -94,7 +91,7 @@ class SourceReplay:
 def replay_pipeline(
     table: FileStoreTable, source: SourceConfig, rules: TableConfig, choice: SourceChoice
 ) -> Pipeline:
-    """The pipeline that decodes a table's messages again, as its job does."""
+    """Return the pipeline that decodes a table's messages again, as its job does."""
     return RowSettings(
         source=source,
         rules=rules,
@@ -115,7 +112,7 @@ def replay_source(
     left: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
-    """Decode all messages of a table; returns the number of their changes. See `SourceReplay`."""
+    """Decode all messages of a table, and return the number of changes. See `SourceReplay`."""
     filling = SourceReplay(check, source, rules, left, choice)
     for batch in messages:
         filling.add_messages(batch)
@@ -125,28 +122,10 @@ def replay_source(
     return filling.count
 
 
-def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
-    """The reason why no row of a table can be compared; empty if rows can be compared."""
-    options = schema.core_options
-    if not schema.kind.merges_by_key:
-        return "rows of a table without a primary key cannot be matched"
-    if not rules.made_columns.is_repeatable:
-        return "the time of decoding stands in its rows (now())"
-    if schema.history is not None:
-        return "its rows are versions (history = true), and messages have changes"
-    if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
-        return "rows of the table expire"
-    if not traits_of(options.merge_engine).keeps_newest:
-        return f"rows are merged by merge-engine = {options.merge_engine}"
-    if options.hides_level_0:
-        return "rows of level 0 are not read before they are compacted"
-    return ""
-
-
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
-    """The newest snapshot, and the offsets that its newest epoch has read up to.
+    """Return the newest snapshot, and the offsets up to which its newest epoch has read.
 
-    Other jobs may have compacted since, which changes no row.
+    Compactions of other jobs after that epoch change no rows.
     """
     latest = table.snapshots.latest()
     epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
@@ -171,6 +150,6 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
 def own_messages(
     batches: Iterable[pa.RecordBatch], splitter: MessageSplitter
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of the table at index 0."""
+    """Yield the messages that the splitter assigns to index 0."""
     for messages in batches:
         yield from (part.messages for part in splitter.split(messages) if part.table == 0)

@@ -1,6 +1,6 @@
-"""Compares a table with a database, another table or a tag by checksums, for `check --source`.
+"""Compares a table by checksums with a database, another table or a tag, for `check --source`.
 
-This module creates the sides and describes the outcome; `compared_sums` compares them.
+This module creates the sides and describes the outcome, and `compared_sums` compares them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class SumSides:
     """Both sides of one comparison.
 
     Attributes:
-        left_out: columns that are not compared, and why.
-        made: columns of the table that the job makes, which no source has.
-        equal: the source and the checksum, when nothing differs; filled by `findings`.
+        left_out: the columns that are not compared, with the reasons.
+        made: the table's columns that the job computes and no source has.
+        equal: the source and the checksum if nothing differs; `findings` sets it.
     """
 
     table: TableSums
@@ -42,13 +42,13 @@ class SumSides:
     equal: tuple[str, str] | None = field(init=False, default=None)
 
     def findings(self) -> Iterator[Finding]:
-        """Compare, and yield what differs and what was not compared.
+        """Compare the sides, and yield what differs and what was not compared.
 
         Raises:
-            SourceError: the database does not answer.
+            SourceError: the database does not respond.
             UnsupportedTableError, CorruptFileError: rows cannot be read.
         """
-        label = self.source.label  # before the first statement: the rows are of this or later
+        label = self.source.label  # read before the rows, which are of this position or later
         outcome = compare_sums(
             self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
         )
@@ -68,7 +68,7 @@ class SumSides:
 
     @property
     def made_text(self) -> str:
-        """The columns that the job makes, in words; empty without any."""
+        """The columns that the job computes, as text; empty without any."""
         names = [name for name in self.table.table.schema.fields.names if name in self.made]
         return f"; without {', '.join(names)}, made by the job" if names else ""
 
@@ -98,14 +98,14 @@ class SumSides:
 def table_sides(
     table: FileStoreTable, what: str, open_table: Callable[[str], FileStoreTable]
 ) -> SumSides:
-    """The sides of a comparison with another table, or with a tag of the same one.
+    """Return the sides of a comparison with another table, or with a tag of the same table.
 
     Args:
-        what: ``tag:NAME``, of the table itself; or another table.
-        open_table: opens another table by its folder or name.
+        what: ``tag:NAME`` of the table itself, or another table.
+        open_table: opens a table by its folder or name.
 
     Raises:
-        UsageError: there is no such table or tag, or the keys cannot be compared.
+        UsageError: the table or tag does not exist, or the keys cannot be compared.
     """
     left_out: list[str] = []
     other, version = (
@@ -120,14 +120,14 @@ def table_sides(
 def database_sides(
     table: FileStoreTable, database: SummedDatabase, source: SummedSource, wait_s: float
 ) -> SumSides:
-    """The sides of a comparison with a database.
+    """Return the sides of a comparison with a database.
 
     Args:
-        wait_s: how long the table may take for changes that the database has already.
+        wait_s: how long to wait until the table has changes that the database has already.
 
     Raises:
-        UsageError: there is no such table, or the keys cannot be compared.
-        SourceError: the database does not answer.
+        UsageError: the table does not exist, or the keys cannot be compared.
+        SourceError: the database does not respond.
     """
     left_out: list[str] = []
     its = database_sums(database, source, table.schema, left_out)

@@ -1,4 +1,4 @@
-"""A version of a table as one side of a comparison by checksums."""
+"""Computes the checksums of a version of a table, as one side of a comparison."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class TableSums:
     """Implements `SummedSide`.
 
     Attributes:
-        version: the latest one moves with the table.
-        keys, columns: with their positions in the table that is compared, and the types here.
-        has_all: whether these are all columns of the table, at their own positions.
+        version: the version; the latest one moves with the table's commits.
+        keys, columns: columns with their positions in the compared table, and their types in this
+            one.
+        has_all: whether `columns` are all of the table's columns, at their own positions.
     """
 
     table: FileStoreTable
@@ -42,13 +43,13 @@ class TableSums:
 
     @property
     def label(self) -> str:
-        """The table and its snapshot."""
+        """The table's location and its snapshot."""
         table, snapshot = self._opened()
         number = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         return f"{table.location}, {number}"
 
     def total(self) -> RowSum | None:
-        """The checksum that the snapshot carries, if readers get all of its rows."""
+        """Return the checksum in the snapshot, or None if it does not cover what readers get."""
         table, snapshot = self._opened()
         if not self.has_all or snapshot is None or why_unsummed(table.schema):
             return None
@@ -58,14 +59,14 @@ class TableSums:
         return record.total
 
     def groups(self) -> Mapping[int, RowSum]:
-        """Read all rows once."""
+        """Read all rows, and sum them up by group."""
         sums = GroupSums(self.keys, self.columns)
         for batch in self._batches():
             sums.add(batch)
         return sums.sums()
 
     def rows(self, groups: Collection[int]) -> HashedRows:
-        """Read all rows once more, and keep those of the groups."""
+        """Read all rows, and hash those of the groups."""
         return hashed_rows(self._batches(), self.keys, self.columns, groups)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -83,14 +84,14 @@ class TableSums:
 def table_sums(
     compared: FileStoreTable, other: FileStoreTable, version: Version, left_out: list[str]
 ) -> tuple[TableSums, TableSums]:
-    """The two sides of a comparison of tables, for the columns that both have in one form.
+    """Return both sides of a comparison of tables, for the columns of the same kind in both.
 
     Args:
-        version: of the other table.
-        left_out: gets the other columns.
+        version: the version of the other table.
+        left_out: a list to which the other columns are appended.
 
     Raises:
-        UsageError: a column of the key is not among them, or there is no such version.
+        UsageError: a column of the key cannot be compared, or the version does not exist.
     """
     there, _ = at_version(other, version)
     theirs = {field.name: field for field in there.schema.fields}
@@ -132,7 +133,7 @@ def table_sums(
 
 
 def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:
-    """The side of a table at its newest version, for some of its columns."""
+    """Return the side of a table at its newest version, for some of its columns."""
     placed = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
     keys = [pair for pair in placed if pair[1].name in table.schema.primary_keys]
     return TableSums(

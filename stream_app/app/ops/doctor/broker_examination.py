@@ -1,7 +1,7 @@
-"""Checks a job's broker: that it answers, the rights to describe and read topics, its clock.
+"""Checks a job's broker: whether it responds, the rights to describe and read topics, its clock.
 
-It fetches the newest record of each topic, and looks at its format. Nothing is committed, and no
-consumer group is needed.
+It reads the newest record of each topic, and checks its format. It commits no offsets and needs no
+consumer group.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NAMES_MAX = 5
 
 @dataclass(slots=True)
 class Broker:
-    """Facts from the broker, which are compared with the checkpoint.
+    """Facts from the broker, which the doctor compares with the checkpoint.
 
     Attributes:
-        topics: the job's topics; empty until it was asked.
-        begins: the offset of the oldest record of each partition.
-        timeout_s: for connecting, and for each request.
+        topics: the job's topics; empty before the broker was asked.
+        begins: partition → the offset of its oldest record.
+        timeout_s: the timeout of connecting, and of each request.
     """
 
     source: SourceConfig
@@ -48,10 +48,10 @@ class Broker:
     begins: PartitionOffsets = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
-        """All observations of the broker; none if the source is a folder.
+        """Yield all observations of the broker, or none if the source is a folder.
 
         Raises:
-            SourceError: no broker answers, or a topic is missing or may not be described.
+            SourceError: no broker responds, or a topic is missing or may not be described.
         """
         source = self.source
         if source.kind is not SourceKind.KAFKA:
@@ -81,7 +81,7 @@ class Broker:
             yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
 
     def _rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
-        """Read the newest record of the fullest partition of each topic."""
+        """Read the newest record from each topic's partition with the highest end offset."""
         ranges = [
             OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
             for (topic, partition), end in ends.items()
@@ -112,7 +112,7 @@ class Broker:
         )
 
     def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
-        """The topics from which not even one record can be read."""
+        """Return the topics from which not even one record can be read."""
         names = []
         for one_record in ranges:
             try:

@@ -1,7 +1,7 @@
-"""Examines everything that a job's configuration names, without a JVM. It processes no records.
+"""Examines everything that a job's configuration names, without a JVM and without reading rows.
 
-The store gets some small files in the folders of the warehouse and the checkpoint, which are
-deleted again. A missing table is not created.
+It creates small files in the folders of the warehouse and the checkpoint, and deletes them again.
+It does not create missing tables.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Examination:
     """The examination of one job.
 
     Attributes:
-        quarantine: the folder of the job's bad records; None: there is none.
-        spark: Spark's settings.
-        broker_s: seconds that the broker may take for an answer.
+        quarantine: the folder of the job's bad records, or None without one.
+        spark: settings of Spark.
+        broker_s: the timeout of the broker's responses in seconds.
     """
 
     tables: SingleTableOrDatabase
@@ -79,7 +79,7 @@ class Examination:
         self._broker = Broker(self.tables.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
-        """Observations of all parts; an error in one part stops no other."""
+        """Yield observations of all parts. An error in one part does not stop the others."""
         spark, section = self.spark, self.tables.section
         yield from guarded_observations("java", machine.java)
         yield from guarded_observations("python", machine.packages)
@@ -117,7 +117,7 @@ class Examination:
         yield from guarded_observations("table", examined)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
-        """Observations of rights, the promise of one winner, and the clock."""
+        """Yield observations of the store's rights, atomic creation and clock."""
         folder, files = file_io_of(location, self.tables.file_system)
         there = folder
         if is_local(location):
@@ -160,10 +160,10 @@ class Examination:
             yield from self._position(folder)
 
     def _position(self, checkpoint: Folder) -> Iterator[Observation]:
-        """Whether the topics still have the messages that the job reads next."""
+        """Yield whether the topics still have the messages that the job reads next."""
         try:
             positions = self._status(checkpoint).positions() if self._broker.begins else {}
-        except (ValueError, KeyError) as error:  # Spark's files, which have no error of ours
+        except (ValueError, KeyError) as error:  # parsing Spark's files raises Python's errors
             fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
@@ -224,19 +224,19 @@ class Examination:
 
 
 def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
-    """The location and the identity to which a checkpoint of the job belongs."""
+    """Return the location and the identity to which the job's checkpoint must belong."""
     match tables:
         case WholeDatabase():
             return tables.location, DATABASE
         case SingleTable():
             try:
                 table = open_job_table(tables, tables.location)
-            except TableNotFoundError:  # a checkpoint that has known one refuses the next
+            except TableNotFoundError:  # a checkpoint with a table's identity refuses a new table
                 return file_io_of(tables.location)[0], ""
             return table.version_root, table.identity()
 
 
 def _needs_spark(part: str, location: str) -> Observation:
-    """Note a folder that only Spark reaches; a job can run with it."""
+    """Return the warning that the doctor cannot check a folder that only Spark can access."""
     what = f"only Spark reaches {location}, and the doctor starts none"
     return warning(part, what, _START)

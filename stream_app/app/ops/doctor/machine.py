@@ -30,7 +30,7 @@ _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
 def java() -> Iterator[Observation]:
-    """The Java that Spark will use."""
+    """Yield whether the Java that Spark will use is new enough."""
     program = find_java()
     installed = java_version(program)
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
@@ -43,7 +43,7 @@ def java() -> Iterator[Observation]:
 
 
 def packages() -> Iterator[Observation]:
-    """Versions for a report, and whether tests cover this Spark."""
+    """Yield the packages' versions, and a problem if tests do not cover this Spark."""
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield good_observation("python", f"{platform.python_version()}, {versions}")
     try:
@@ -53,12 +53,12 @@ def packages() -> Iterator[Observation]:
 
 
 def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:
-    """Whether Spark's JVM leaves room for the write buffers of the Python workers.
+    """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
     Args:
-        spark: the section ``[spark]``.
-        total: bytes of the machine.
-        buffer: bytes of a write buffer; each task that writes has one.
+        spark: the configuration's section ``[spark]``.
+        total: the machine's memory in bytes.
+        buffer: the size of a write buffer in bytes; each writing task has one.
         cores: the number of cores of the machine.
     """
     heap = _size(spark, DRIVER_MEMORY, _SPARK_DEFAULT)
@@ -84,7 +84,7 @@ def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Ite
 
 
 def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
-    """Whether an executor on a cluster leaves enough memory for its Python workers.
+    """Yield whether an executor on a cluster leaves enough memory for its Python workers.
 
     Source: Spark's documentation of ``spark.executor.memoryOverhead``.
     """
@@ -111,7 +111,7 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
 
 
 def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
-    """A Spark setting in bytes; Spark reads a number without a unit as MiB."""
+    """Return a Spark setting in bytes, or a problem. Spark reads a number without a unit as MiB."""
     text = spark.get(key, default)
     try:
         return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
@@ -120,7 +120,7 @@ def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation
 
 
 def machine_memory() -> int:
-    """Bytes of the machine, or of its container."""
+    """Return the memory of the machine, or of its container, in bytes."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
@@ -130,10 +130,10 @@ def machine_memory() -> int:
 
 
 def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
-    """Free space at a local folder's place; no observation for other stores.
+    """Yield the free space of a local folder's disk; nothing for other stores.
 
     Args:
-        least: bytes that should be free.
+        least: the number of bytes that should be free.
     """
     if not is_local(location):
         return

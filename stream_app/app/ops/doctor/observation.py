@@ -1,4 +1,4 @@
-"""Observations of the doctor."""
+"""Observations of the doctor, with their severity and remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Observation:
 
     Attributes:
         part: the examined part, such as ``java``.
-        fix: the remedy; empty: none is needed.
+        fix: the remedy; empty if none is needed.
     """
 
     part: str
@@ -35,31 +35,31 @@ class Observation:
     fix: str = ""
 
     def lines(self) -> Iterator[str]:
-        """The line, and the remedy below it."""
+        """Yield the observation's line, and its remedy as a second line."""
         yield f"{self.level.value:<8} {self.part:<11} {self.what}"
         if self.fix:
             yield f"{'':<8} {'':<11} to fix: {self.fix}"
 
 
 def good_observation(part: str, what: str) -> Observation:
-    """An observation of something that is in order."""
+    """Return an observation of something that is in order."""
     return Observation(part=part, level=Severity.OK, what=what)
 
 
 def warning(part: str, what: str, fix: str) -> Observation:
-    """An observation of a risk; a job can run."""
+    """Return an observation of a risk, with which a job can run."""
     return Observation(part=part, level=Severity.WARNING, what=what, fix=fix)
 
 
 def problem(part: str, what: str, fix: str) -> Observation:
-    """An observation of an obstacle; a job cannot run."""
+    """Return an observation of an obstacle, with which a job cannot run."""
     return Observation(part=part, level=Severity.PROBLEM, what=what, fix=fix)
 
 
 def guarded_observations(
     part: str, look: Callable[[], Iterator[Observation]]
 ) -> Iterator[Observation]:
-    """The observations of a check; its error becomes a problem."""
+    """Yield the observations of a check, and turn its error into a problem."""
     try:
         yield from look()
     except StreamAppError as error:
@@ -72,12 +72,12 @@ def guarded_observations(
 def clock_observations(
     part: str, whose: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
 ) -> Iterator[Observation]:
-    """A warning if the times are more than five seconds apart; else that they agree.
+    """Yield whether a time and this machine's clock are at most five seconds apart.
 
     Args:
-        whose: the source of the time.
-        time_ms: milliseconds since 1970 in UTC.
-        may_be_behind: it is the time of a message, which may be old.
+        whose: the name of the other time's source.
+        time_ms: the other time in ms since 1970, in UTC.
+        may_be_behind: whether it is the time of a message, which may be old.
     """
     apart_s = (time_ms - clock.now_ms()) / 1000
     if apart_s > _CLOCKS_APART_S or (apart_s < -_CLOCKS_APART_S and not may_be_behind):

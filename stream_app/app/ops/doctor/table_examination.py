@@ -1,6 +1,6 @@
 """Checks whether a job's tables can be opened and written, and whether source columns lose values.
 
-Reads a few messages from both ends of each topic.
+It reads a few messages from both ends of each topic.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
-    """Problems of the files that the newest snapshot names; reads manifests and lists folders.
+    """Yield problems with the files of the newest snapshot, from manifests and folder listings.
 
     Raises:
         CorruptFileError: a snapshot or a manifest cannot be read.
@@ -67,28 +67,28 @@ def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
 
 
 def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observation]:
-    """The lag of Iceberg's readers, by the catalog that the table's options name.
+    """Yield how far Iceberg's readers are behind, according to the catalog in the table's options.
 
-    An error is a warning: the job runs, and publishes later.
+    An error becomes a warning, because the job runs all the same, and publishes later.
     """
-    of = f"{name}: " if name else ""
+    prefix = f"{name}: " if name else ""
     try:
         lag = reader_lag(table)
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield warning("iceberg", f"{of}{error.what}{where}", error.fix)
+        yield warning("iceberg", f"{prefix}{error.what}{where}", error.fix)
         return
     if lag is not None and lag.is_behind:
-        yield warning("iceberg", f"{of}{lag.text}", LAG_FIX)
+        yield warning("iceberg", f"{prefix}{lag.text}", LAG_FIX)
     elif lag is not None:
-        yield good_observation("iceberg", f"{of}{lag.text}")
+        yield good_observation("iceberg", f"{prefix}{lag.text}")
 
 
 def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
-    """Each table that a job of a whole database has met, by its name.
+    """Yield observations of each table that a job of a whole database has written.
 
     Args:
-        paths: the folder of each.
+        paths: name → folder of each table.
     """
     bad = 0
     for path in paths.values():
@@ -96,7 +96,7 @@ def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterato
         def observations(path: str = path) -> Iterator[Observation]:
             try:
                 table = open_job_table(tables, path)
-            except TableNotFoundError:  # a new one, which is made with its first rows
+            except TableNotFoundError:  # a new table is created with its first rows
                 return
             open_for_writing(table)
             yield from newest_snapshot(table)
@@ -113,14 +113,14 @@ def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterato
 
 
 def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
-    """The source tables that are not stored."""
+    """Yield a warning for each source table that the job does not store."""
     for origin, why in reasons.items():
         fix = "remove this cause, and replay its records (stream-app quarantine replay)"
         yield warning("table", f"nothing of {origin} is stored: {why}", fix)
 
 
 def held_tables(checkpoint: Folder) -> Iterator[Observation]:
-    """The tables that an error holds back."""
+    """Yield a warning for each table that an error holds back."""
     state = state_of(checkpoint)
     for name, held in sorted(state.held.items()):
         if held.has_failed:
@@ -135,7 +135,7 @@ _PART = "columns"
 def columns_of_source(
     tables: TablesOfJob, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
-    """Remarks on the columns of each table's messages; none if the broker was not asked."""
+    """Yield remarks on the columns of each table's messages; none if the broker was not asked."""
     if not topics:
         return
     messages = in_one_table(first_messages(tables.source, topics))

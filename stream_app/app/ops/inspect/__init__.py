@@ -1,1 +1,1 @@
-"""The listings of `stream-app inspect`, a module for each."""
+"""The listings of `stream-app inspect`, with one module for each."""

@@ -1,4 +1,4 @@
-"""Lists each bucket's LSM tree: sorted runs by level, as rows or a picture, and what comes next."""
+"""Lists each bucket's LSM tree: its sorted runs by level, and its next compaction."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import row_total
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -31,11 +32,11 @@ from stream_app.table.opening import open_for_writing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCompaction:
-    """A unit of compaction that is due.
+    """A compaction that is due.
 
     Attributes:
-        sorted_runs: the number of sorted runs of the bucket; None without a primary key.
-        levels: the levels of the unit's runs, newest first; None without a primary key.
+        sorted_runs: the number of sorted runs of the bucket, or None without a primary key.
+        levels: the levels of the input runs, newest first, or None without a primary key.
     """
 
     partition: str
@@ -55,11 +56,11 @@ def planned_compactions(
     *,
     full: bool = False,
 ) -> list[PlannedCompaction]:
-    """The units that are due now, by partition and bucket.
+    """Return the compactions that are due now, by partition and bucket.
 
     Args:
-        buckets: None: all.
-        full: each bucket is to be merged whole.
+        buckets: the buckets to plan for, or None for all.
+        full: whether to plan a full compaction of each bucket.
     """
     requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
     plan = [planned_compaction(table, request) for request in requests]
@@ -67,7 +68,7 @@ def planned_compactions(
 
 
 def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
-    """The compaction that a request is about to do, with its sizes."""
+    """Return the compaction that a request describes, with its sizes."""
     unit, has_runs = request.unit, table.kind.merges_by_key
     return PlannedCompaction(
         partition=table.paths.partition(request.partition),
@@ -89,11 +90,11 @@ _LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelRow:
-    """One level of one bucket that has files; in level 0 each file is a sorted run.
+    """One level of one bucket that has files. In level 0 each file is a sorted run.
 
     Attributes:
-        min_key, max_key: the range of all its keys.
-        next: the next compaction that includes it, or None.
+        min_key, max_key: the range of the level's keys.
+        next: the next compaction that includes the level, or None.
     """
 
     partition: str
@@ -111,13 +112,13 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCompactions:
-    """The next compaction of each bucket, or the reason why there is none.
+    """The next compaction of each bucket, or the reason why none is due.
 
     Attributes:
-        plans: by partition and bucket.
-        trigger: sorted runs at which compaction begins.
-        is_write_only: the table's own job leaves compaction to another one.
-        obstacle: why stream_app does not compact this table at all.
+        plans: the next compactions, by partition and bucket.
+        trigger: the number of sorted runs at which compaction begins.
+        is_write_only: whether the table's own job leaves compaction to another job.
+        obstacle: why stream_app does not compact this table, or None if it does.
     """
 
     plans: Mapping[tuple[str, int], PlannedCompaction] = field(default_factory=dict)
@@ -126,14 +127,14 @@ class NextCompactions:
     obstacle: str | None = None
 
     def of_level(self, at: tuple[str, int, int]) -> str | None:
-        """The next compaction that includes a level, in short."""
+        """Return the next compaction that includes a level as a short text, or None."""
         plan = self.plans.get(at[:2])
         if plan is None or str(at[2]) not in (plan.levels or "").split():
             return None
         return f"{plan.reason} → {plan.output_level}"
 
     def of_bucket(self, at: tuple[str, int], runs: int) -> str:
-        """The next compaction of a bucket with this many sorted runs."""
+        """Describe the next compaction of a bucket that has this many sorted runs."""
         plan = self.plans.get(at)
         if plan is not None:
             levels = f", levels {plan.levels}" if plan.levels else ""
@@ -146,7 +147,7 @@ class NextCompactions:
 
 
 def not_due(runs: int, trigger: int) -> str:
-    """The reason why no rule of universal compaction picks anything."""
+    """Return why no rule of universal compaction picks any runs."""
     if runs < trigger:
         return f"{_count(runs, 'sorted run')}, the trigger is {trigger}"
     return (
@@ -156,7 +157,7 @@ def not_due(runs: int, trigger: int) -> str:
 
 
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
-    """The compactions that a job for the table would start first."""
+    """Return the compactions that a job for the table would start first."""
     try:
         compacted = open_for_writing(table).with_options({"write-only": "false"})
     except UnsupportedTableError as error:
@@ -176,7 +177,7 @@ def level_rows(
     choice: BucketChoice = EVERYTHING,
     planned: NextCompactions | None = None,
 ) -> list[LevelRow]:
-    """The levels of all buckets of a snapshot, from level 0 up."""
+    """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
     return [_sum(table, list(members), at, planned) for at, members in groups]
@@ -185,7 +186,7 @@ def level_rows(
 def run_rows(
     table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
 ) -> list[LevelRow]:
-    """A row for each sorted run, as `level_rows` has it for a level; newest first."""
+    """Return a row for each sorted run, newest first, with the columns of `level_rows`."""
 
     def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
         return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
@@ -195,7 +196,7 @@ def run_rows(
 
 
 def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
-    """A bar for each sorted run, as long as its share of the largest; rows from `run_rows`."""
+    """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
     for at, members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
@@ -249,7 +250,7 @@ def _sum(
         level=level,
         runs=len(files) if level == 0 else 1,
         files=len(files),
-        rows=sum(file.row_count for file in files),
+        rows=row_total(files, joins_files=table.schema.joins_files),
         deletes=sum(known) if len(known) == len(files) else None,
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),

@@ -1,4 +1,4 @@
-"""Lists the compactions in a table's snapshots, of every engine."""
+"""Lists the compactions that a table's snapshots record, also those of other engines."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class CompactionRow:
     """One compaction of one bucket.
 
     Attributes:
-        reason, seconds: None for compactions of other engines, which do not record them.
+        reason, seconds: why it ran and how long; None for other engines, which do not record it.
         levels: the levels of the input runs, newest first.
-        output_level: None when no row is left.
-        upgraded: files that changed their level without being read.
+        output_level: the level of the output, or None if no row remains.
+        upgraded: the number of files that changed their level without being read.
     """
 
     snapshot: int
@@ -48,7 +48,7 @@ class CompactionRow:
 def compaction_rows(
     table: FileStoreTable, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """The compactions of all snapshots, oldest first; within one by partition and bucket."""
+    """Return the compactions of all snapshots, oldest snapshot first."""
     snapshots = [
         snapshot
         for snapshot in table.snapshots.backwards()
@@ -60,7 +60,7 @@ def compaction_rows(
 def compactions_of(
     table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """The compactions of one COMPACT snapshot, by partition and bucket."""
+    """Return the compactions of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)
@@ -82,8 +82,7 @@ _SNAPSHOTS_ASKED = 20
 
 
 def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
-    """The rules that a job chose by ``compaction-policy``, with the reason; None if no report names
-    any.
+    """Return the rules that a job chose by ``compaction-policy``, with the reason, or None.
 
     It reads the newest snapshot with compaction reports among the newest 20. The bucket with the
     largest compaction represents the others.
@@ -109,7 +108,7 @@ def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
 def _derived(
     snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
 ) -> CompactionRow:
-    """One compaction of the bucket, derived from the files that the snapshot deleted and added."""
+    """Derive one compaction of the bucket from the files that the snapshot deletes and adds."""
     before = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
     after = [entry.file for entry in entries if entry.kind is FileKind.ADD]
     names = {file.file_name for file in before} & {file.file_name for file in after}
@@ -141,7 +140,7 @@ def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
 
 
 def _levels(files: Sequence[DataFileMeta]) -> list[int]:
-    """The levels of the sorted runs; each file of level 0 is one."""
+    """Return the levels of the sorted runs. Each file of level 0 is a sorted run."""
     upper = {file.level for file in files if file.level > 0}
     return [0 for file in files if file.level == 0] + sorted(upper)
 

@@ -1,4 +1,4 @@
-"""The newest database snapshot of a job, and why there is no newer one, for ``status``."""
+"""Finds a job's newest database snapshot, and why there is no newer one, for ``status``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class DatabaseFacts:
     """The database snapshots of a job.
 
     Attributes:
-        newest: the newest one whose tables' snapshots are all there; None: there is none.
-        kept: number of those that can be read.
-        doubt: why the newest epoch has none; empty: it has one, or no transaction ended in it.
+        newest: the newest database snapshot whose table snapshots all exist, or None.
+        kept: the number of readable database snapshots.
+        doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
+            transaction ended in it.
     """
 
     newest: DatabaseSnapshot | None
@@ -29,7 +30,7 @@ class DatabaseFacts:
     doubt: str = field(default="")
 
     def line(self) -> str:
-        """The facts in words."""
+        """Return the facts as one line of text."""
         why = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.newest is None:
             return f"no database snapshot{why}"
@@ -43,17 +44,17 @@ class DatabaseFacts:
         return f"newest of {self.kept} database snapshots: {places}, tables {tables}{without}{why}"
 
     def document(self) -> dict[str, Any]:
-        """The facts as JSON."""
+        """Return the facts as a JSON document."""
         newest = None if self.newest is None else self.newest.document()
         return {"database_snapshot": newest, "kept": self.kept, "doubt": self.doubt or None}
 
 
 def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | None:
-    """The database snapshots of a job; None: it keeps none.
+    """Return the database snapshots of a job, or None if it records none.
 
     Raises:
         CheckpointError, CorruptFileError: a file is damaged.
-        StorageError: the warehouse cannot be reached.
+        StorageError: the warehouse cannot be accessed.
     """
     if not tables.keeps_transactions:
         return None

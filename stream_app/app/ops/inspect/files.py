@@ -1,4 +1,4 @@
-"""Lists a snapshot's live files in the order of the LSM trees, and selects some of them."""
+"""Lists a snapshot's live files in the order of the LSM trees, and filters them by bucket."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from stream_app.table.read.system_files import FILES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketChoice:
-    """The conditions, all of which a bucket has to fulfil.
+    """Conditions that a bucket must meet, all of them.
 
     Attributes:
-        partitions: column → value as text, of partitions or of groups of them; empty: all.
-        bucket: its number; None: all.
+        partitions: column → value as text, for each chosen group of partitions; empty for all.
+        bucket: the number of the bucket, or None for all.
     """
 
     partitions: tuple[Mapping[str, str], ...] = ()
@@ -31,17 +31,17 @@ class BucketChoice:
 
     @property
     def is_all(self) -> bool:
-        """Whether there is no condition."""
+        """Whether no condition is given."""
         return not self.partitions and self.bucket is None
 
     def check(self, table: FileStoreTable, *, without_partitions: str) -> None:
-        """Check that only partition columns and a possible bucket are named.
+        """Check that the conditions name only partition columns and a valid bucket.
 
         Args:
-            without_partitions: what to do when the table has none, in the words of the verb.
+            without_partitions: the remedy for a table without partitions, in the command's words.
 
         Raises:
-            UsageError: something else is named.
+            UsageError: a condition names anything else.
         """
         if self.bucket is not None and self.bucket < 0:
             raise UsageError(f"--bucket {self.bucket} is below 0", fix="buckets begin with 0")
@@ -59,7 +59,7 @@ class BucketChoice:
     def admitted(
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
-        """The entries of the chosen buckets."""
+        """Yield the entries of the chosen buckets."""
         named = CompactionChoice(partitions=self.partitions)
         for entry in entries:
             if self.bucket in (None, entry.bucket) and named.is_named(table, entry.partition):
@@ -72,7 +72,7 @@ EVERYTHING = BucketChoice()
 def live_files(
     table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
 ) -> list[ManifestEntry]:
-    """Live files by partition and bucket; in a bucket from level 0 up, newest first."""
+    """Return live files by partition, bucket and level, newest file first in a level."""
 
     def order(entry: ManifestEntry) -> tuple[object, ...]:
         return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
@@ -81,12 +81,12 @@ def live_files(
 
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:
-    """Folder of the partition, bucket and level of a file."""
+    """Return a file's partition folder, bucket and level."""
     return table.paths.partition(entry.partition), entry.bucket, entry.file.level
 
 
 def key_text(data: bytes, key_type: RowType) -> str:
-    """A serialized key: ``7``, ``(a, 7)`` when it has several columns, nothing for none."""
+    """Return the text of a serialized key: ``7``, or ``(a, 7)`` for several columns."""
     types = [data_type.as_nullable() for data_type in key_type.types]
     values = row_values_texts(deserialize_row(data, types), types)
     texts = [NULL if value is None else value for value in values]

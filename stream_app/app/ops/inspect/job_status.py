@@ -1,6 +1,6 @@
-"""The status of a job, table by table, whether it runs or not.
+"""Reports the status of a job, table by table, whether the job runs or not.
 
-Reads the job's checkpoint and its tables' metadata, and asks the broker where the topics end.
+It reads the job's checkpoint, its tables' metadata, and the topics' end offsets.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ READY, HELD, WAITING, EMPTY, LOADING, MISSING, UNREADABLE, REFUSED, BEHIND = (
 )  # fmt: skip
 
 SHORT_REASON = 80
-"""Characters of a reason in a list of tables, at most."""
+"""The maximum length of a reason in a list of tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """One table of a job.
+    """The status of one table of a job.
 
     Attributes:
-        state: ``ready``: it has all epochs, and readers get them. ``held``: an error holds it back.
-            ``waiting``: it waits for its compactions. ``empty``: no epoch had rows for it.
-            ``loading``: its first load lasts. ``missing``: there is no table. ``unreadable``: its
-            files cannot be read. ``refused``: nothing of a table of the source is stored, and
-            `table` is the source's name.
-            ``messages_behind``: ready, but too old for ``max-staleness`` (pages, `top`).
-        epoch: the newest one that changed it; None: none.
-        lag: messages of the table's topics that it lacks; None: unknown.
-        fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
-            unknown.
-        changed_s: seconds since its newest epoch was committed.
-        sorted_runs: those of the bucket with most.
-        waiting_rows: committed rows that readers get only after a compaction.
-        proven_s: seconds since a comparison has found the table equal to its source.
-        proven_at: the position of the source then, such as an LSN or a GTID.
+        state: ``ready``: readers get all epochs. ``held``: an error holds the table back.
+            ``waiting``: rows wait for compactions. ``empty``: no epoch had rows for it.
+            ``loading``: its first load has not ended. ``missing``: the table does not exist.
+            ``unreadable``: its files cannot be read. ``refused``: the job does not store the source
+            table that `table` names. ``behind``: ready, but older than ``max-staleness`` (pages,
+            `top`).
+        epoch: the newest epoch that has changed the table, or None.
+        lag: the number of messages in its topics that the table lacks, or None if unknown.
+        fresh_s: how far the table is behind its source in seconds, by message times; 0 if no
+            message is unread, None if unknown.
+        changed_s: the number of seconds since the commit of the table's newest epoch.
+        sorted_runs: the number of sorted runs of the bucket that has most of them.
+        waiting_rows: the number of committed rows that readers get only after a compaction.
+        proven_s: the number of seconds since a comparison found the table equal to its source.
+        proven_at: the source's position in that comparison, such as an LSN or a GTID.
     """
 
     table: str
@@ -72,17 +72,17 @@ class TableStatus:
 
     @property
     def is_trouble(self) -> bool:
-        """Whether the reason is one to act on; that of a first load is its progress."""
+        """Whether the reason demands action. The reason of a loading table is its progress."""
         return self.reason is not None and self.state != LOADING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job, by its tables and its checkpoint.
+    """The status of a job, derived from its checkpoint and its tables.
 
     Attributes:
-        ends: end offsets of the job's topics; None if the broker does not answer.
-        facts_of: returns cached facts of the table in a folder; None: the facts are read.
+        ends: end offsets of the job's topics, or None if the broker does not respond.
+        facts_of: returns cached facts of the table in a folder; None reads the facts.
     """
 
     tables_of_job: TablesOfJob
@@ -92,7 +92,7 @@ class JobStatus:
     facts_of: Callable[[str], TableFacts] | None = None
 
     def tables(self) -> Iterator[TableStatus]:
-        """The status of each table, by name.
+        """Return the status of each table by name, and then of refused source tables.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -106,10 +106,10 @@ class JobStatus:
         return itertools.chain(statuses, refused)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
-        """The status of one table; None: the job has not met it.
+        """Return the status of one table, or None if the job does not know it.
 
         Args:
-            newest_ms: see `newest_ms`; None: unknown.
+            newest_ms: the value of `newest_ms`, or None if unknown.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -123,7 +123,7 @@ class JobStatus:
         return self._with_freshness(status, facts, newest_ms)
 
     def load_line(self) -> str | None:
-        """How far the job's first load is, for people; None: none lasts.
+        """Describe the progress of the job's first load, or return None without one.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -136,7 +136,7 @@ class JobStatus:
         return load.line(sum(facts.rows or 0 for facts in looked_at), newest)
 
     def newest_ms(self) -> int | None:
-        """Time of the newest message in any ready table, in ms since 1970; None: unknown.
+        """Return the time of the newest message in any ready table, in ms since 1970, or None.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -159,7 +159,7 @@ class JobStatus:
         return looked_at, max(times, default=None)
 
     def refused(self) -> Mapping[Origin, str]:
-        """The reason for each source table that the job should store but does not.
+        """Return source table → reason, for those that the job should store but does not.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -167,7 +167,7 @@ class JobStatus:
         return refused_tables(state_of(self.checkpoint), self.tables_of_job.rules)
 
     def warnings(self) -> Sequence[JobWarning]:
-        """The warnings of the job.
+        """Return the warnings in the job's state.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -175,7 +175,7 @@ class JobStatus:
         return state_of(self.checkpoint).warnings
 
     def decoder(self) -> str:
-        """What decodes the job's messages; empty: the format leaves no choice, or none has begun.
+        """Return the name of the decoder; empty before the first run, or without a choice.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -185,7 +185,7 @@ class JobStatus:
     def _with_freshness(
         self, status: TableStatus, facts: TableFacts, newest_ms: int | None
     ) -> TableStatus:
-        """The status with its freshness, for which epochs without rows for the table count too."""
+        """Return the status with its freshness. Epochs without rows of the table count as well."""
         if status.waiting_rows:
             return status  # the time of the newest readable row is not known
         source_ms = facts.source_ms
@@ -194,10 +194,10 @@ class JobStatus:
         return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
 
     def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
-        """The end offsets of each table's topics, by its name: see `own_ends`."""
+        """Return a function: table → end offsets of its topics; see `own_ends`."""
         if self.ends is None:
             return lambda _: None
-        # The only table of a job has all topics, even those without a message so far.
+        # The only table of a job has all topics, also those without messages so far.
         met = {name: set(topics) for name, topics in job.source_tables.items()}
         met.pop(ONLY_TABLE, None)
         return partial(own_ends, self.ends, met)
@@ -225,16 +225,18 @@ class JobStatus:
         return table_facts(table, of_job=True)
 
     def paths(self, job: JobState | None = None) -> Mapping[str, str]:
-        """The folder of each table that the job has met, by its name.
+        """Return name → folder, for each table that the checkpoint names.
 
         Args:
-            job: the tables' state in the checkpoint; None: it is read.
+            job: the state in the checkpoint, or None to read it.
         """
         job = job or state_of(self.checkpoint)
         return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
-        """The offsets up to which each table has read its topics; omits unreadable tables.
+        """Return the offsets up to which each table has read its topics.
+
+        Unreadable tables are omitted.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -272,7 +274,7 @@ class JobStatus:
         return with_waiting_rows(status, facts.waiting_rows)
 
     def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
-        """The offsets up to which a table without an error has read."""
+        """Return the offsets up to which a table has read that is not held back."""
         end = newest.source_end if newest is not None else None
         if job.epoch >= 0:
             # Spark deletes the offsets of old epochs.
@@ -283,7 +285,7 @@ class JobStatus:
 
 
 def _loading(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
-    """The status of a table whose first load may last."""
+    """Return the status with the state `loading` and the progress, if the first load goes on."""
     ranges = None if load is None else load.of_tables.get(status.table)
     if ranges is None or status.state not in (READY, EMPTY):
         return status
@@ -292,7 +294,10 @@ def _loading(status: TableStatus, facts: TableFacts, load: LoadProgress | None) 
 
 
 def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
-    """The status with a count of waiting rows; a ready table with such rows becomes `waiting`."""
+    """Return the status with a count of waiting rows.
+
+    A ready table with such rows becomes `waiting`.
+    """
     status = replace(status, waiting_rows=rows)
     if not rows or status.state not in (READY, EMPTY):
         return status
@@ -300,13 +305,13 @@ def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
 
 
 def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
-    """The ends of the topics that have brought a table messages.
+    """Return the end offsets of the topics from which a table has messages.
 
-    For a table without messages so far, these are all topics that do not belong to other tables
-    alone.
+    For a table without messages so far, these are the topics from which no other table has
+    messages.
 
     Args:
-        met: the topics of each table.
+        met: table → its topics.
     """
     others = {topic for other, topics in met.items() if other != name for topic in topics}
     own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
@@ -314,7 +319,7 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
 
 
 def in_short(row: TableStatus) -> TableStatus:
-    """The first line of the reason, shortened to fit beside the other columns."""
+    """Return the row with only the first line of its reason, shortened to fit into a list."""
     if row.reason is None:
         return row
     [first, *more] = row.reason.splitlines() or [""]

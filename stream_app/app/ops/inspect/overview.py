@@ -1,4 +1,4 @@
-"""Shows the main facts about a table on one page."""
+"""Shows the main facts about a table on one page of text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import NOT_FIXED, BucketId
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.row_group import row_total
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
@@ -39,15 +40,15 @@ class Overview:
     """The main facts about a table.
 
     Attributes:
-        rows_in_files: versions of rows; fewer keys are live while runs are not merged.
-        runs_max: sorted runs of the bucket that has most of them.
-        compaction_policy: the rules that a job chose, and why; None: the table's options are.
-        pace: the length that a job chose for epochs, and why; None: it has chosen none.
-        waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
-        iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
-        checksum: of all rows, or why it is unknown; None: the table does not ask for one.
-        proof: when the table was equal to its source; None: no check has recorded it.
-        bucket_advice: problems with the sizes of buckets, and the remedy.
+        rows_in_files: the number of physical rows, several for one key in unmerged runs.
+        runs_max: the number of sorted runs of the bucket that has most of them.
+        compaction_policy: the rules that a job chose, and why; None if the table's options apply.
+        pace: the length of epochs that a job chose, and why; None if it chose none.
+        waiting_rows: rows that readers get only after a compaction; see `TableStatus`.
+        iceberg: what Iceberg's readers lack, or None if they lack nothing or are not supported.
+        checksum: the checksum of all rows, or why it is unknown; None if the table has none.
+        proof: when a check found the table equal to its source, or None without a record.
+        bucket_advice: problems with the sizes of buckets, and the remedy, or None.
     """
 
     table: str
@@ -75,7 +76,7 @@ class Overview:
 
 
 def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
-    """Reads the schema, the snapshots and the live files of one of them."""
+    """Read the facts from the schema, the snapshots and the live files of one snapshot."""
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]
@@ -90,7 +91,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         changelog_producer=schema.core_options.changelog_producer,
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _snapshot_text(snapshot),
-        rows_in_files=sum(file.row_count for file in files),
+        rows_in_files=row_total(files, joins_files=table.schema.joins_files),
         files=len(files),
         bytes=sum(file.file_size for file in files),
         partitions=len({entry.partition for entry in entries}),
@@ -107,7 +108,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
 
 
 def overview_lines(table: Overview) -> list[str]:
-    """The lines of the page."""
+    """Return the page's lines."""
     pairs = {
         "table": table.table,
         "columns": f"{table.columns}  (schema {table.schema})",
@@ -142,7 +143,7 @@ def overview_lines(table: Overview) -> list[str]:
 
 
 def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
-    """The pace that the newest epoch of a job records, among the newest snapshots."""
+    """Return the pace that the newest epoch among the newest snapshots records, or None."""
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
@@ -213,7 +214,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
 
 
 def _buckets(table: Overview) -> str:
-    if table.buckets == -1:
+    if table.buckets == NOT_FIXED:
         how = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
         return "none: rows are in files as they came" if not table.primary_keys else how
     return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"

@@ -1,6 +1,6 @@
 """Reads facts from a table's newest snapshot, and caches them until the next snapshot.
 
-The page refreshes a list of many tables each second. For an unchanged table, that reads only the
+The web page refreshes a list of many tables each second. For an unchanged table this reads only the
 hint of its newest snapshot.
 """
 
@@ -24,7 +24,7 @@ _BELIEVED_S = 60.0
 """Seconds after which a table is read again, though its newest snapshot has the same number. It may
 be damaged, or rolled back and written anew."""
 _LOOKED_BACK = 5
-"""Newest snapshots that are searched for the source's time; compactions lack it."""
+"""The number of snapshots that are searched for the source's time, which compactions lack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +32,16 @@ class TableFacts:
     """Facts about a table at its newest snapshot.
 
     Attributes:
-        snapshot, time_ms: None: there is no snapshot yet.
-        source_ms: time of the newest message that is in the table, in ms since 1970; None: no
-            snapshot has it.
-        epochs: the newest epoch of each job, by commit user; empty unless a job asks.
-        rows: in files, whatever their kind; None: unknown.
-        sorted_runs: the number of sorted runs of the bucket that has most; None unless they are
+        snapshot, time_ms: the snapshot's number and time, or None without a snapshot.
+        source_ms: the time of the table's newest message, in ms since 1970, or None if no snapshot
+            records it.
+        epochs: commit user → the newest epoch of its job; empty unless a job asks.
+        rows: the number of physical rows of any kind, or None if unknown.
+        sorted_runs: the number of sorted runs of the bucket that has most of them, or None if not
             counted.
-        waiting_rows: rows that wait for a compaction; 0 unless they are counted.
-        proven_ms: when the table was last equal to its source, in ms since 1970; None: never.
-        proven_at: the position of the source then.
+        waiting_rows: the number of rows that wait for a compaction; 0 if not counted.
+        proven_ms: when a check found the table equal to its source, in ms since 1970, or None.
+        proven_at: the source's position in that check.
     """
 
     snapshot: int | None = None
@@ -56,14 +56,14 @@ class TableFacts:
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
-    """Read the facts.
+    """Read the facts from the table's newest snapshots.
 
     Args:
-        of_job: whether a job asks: for that, perhaps more snapshots are read.
-        counts_runs: whether manifests are read too: for a job, and where rows may wait.
+        of_job: whether a job asks, which may read more snapshots.
+        counts_runs: whether to read manifests, for the sorted runs and waiting rows.
 
     Raises:
-        CorruptFileError: a file of metadata is missing or damaged.
+        CorruptFileError: a metadata file is missing or damaged.
     """
     newest = newest_snapshots(table)
     if not newest:
@@ -85,31 +85,32 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
 
 
 def newest_snapshots(table: FileStoreTable) -> list[Snapshot]:
-    """A few snapshots, newest first: enough to find the source's time."""
+    """Return a few snapshots, newest first, which suffice to find the source's time."""
     return list(islice(table.snapshots.backwards(), _LOOKED_BACK))
 
 
 def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
-    """Time of the newest message in snapshots, in ms since 1970; None: none of them has it."""
+    """Return the time of the newest message in these snapshots, in ms since 1970, or None."""
     return next(filter(None, map(source_time_ms, newest)), None)
 
 
 def source_time_ms(snapshot: Snapshot) -> int | None:
-    """The source's time of a snapshot's newest message; for another engine, its watermark."""
+    """Return the time of a snapshot's newest message; for another engine, its watermark."""
     millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
     if millis is not None and millis.isdecimal():
         return int(millis)
     watermark = snapshot.watermark
-    # At the end of a bounded source Flink's watermark is the end of time.
+    # After a bounded source Flink's watermark is the maximum of a long.
     is_time = watermark is not None and 0 < watermark <= snapshot.time_millis
     return watermark if is_time else None
 
 
 def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | None:
-    """Seconds behind the source by the source's time; None: unknown.
+    """Return how far a table is behind its source, in seconds, or None if unknown.
 
     Args:
-        lag: messages that are not in the table yet; None: unknown, so the newest message counts.
+        lag: the number of messages that the table lacks; None if unknown, and then the newest
+            message's age counts.
     """
     if lag == 0:
         return 0
@@ -117,7 +118,10 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
 
 
 def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
-    """The greatest number of sorted runs of any bucket; each file of level 0 is one."""
+    """Return the largest number of sorted runs in a bucket.
+
+    Each file of level 0 is a sorted run.
+    """
     runs: dict[tuple[bytes, int], set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
@@ -135,12 +139,12 @@ class _Remembered:
 
 @dataclass(slots=True)
 class RememberedFacts:
-    """The facts of many tables. Any thread may ask.
+    """Caches the facts of many tables, for any thread.
 
     Attributes:
         open: opens a table by its folder.
-        of_job: see `table_facts`.
-        counts_runs: whether the sorted runs of the table in a folder are counted, for a job.
+        of_job: whether a job asks; see `table_facts`.
+        counts_runs: returns whether to count the sorted runs of the table in a folder.
     """
 
     open: Callable[[str], FileStoreTable]
@@ -150,11 +154,11 @@ class RememberedFacts:
     _known: dict[str, _Remembered] = field(init=False, default_factory=dict)
 
     def facts(self, path: str) -> TableFacts:
-        """The facts of the table in a folder.
+        """Return the facts of the table in a folder, from the cache if they are still valid.
 
         Raises:
-            TableNotFoundError: there is no table.
-            StreamAppError, OSError: it cannot be read.
+            TableNotFoundError: the folder has no table.
+            StreamAppError, OSError: the table cannot be read.
         """
         now, known = self.clock.steady_seconds(), self._known.get(path)
         is_recent = known is not None and now - known.read_at < _BELIEVED_S
@@ -164,7 +168,7 @@ class RememberedFacts:
         table = self.open(path)
         newest = (
             table.snapshots.latest_id()
-        )  # read before the facts, which may be newer and are then read again
+        )  # read before the facts: if these are newer, they are read again
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts

@@ -1,7 +1,7 @@
 """Makes the listings of `inspect` from system tables, with short column names and ISO times.
 
-`table.read.system_tables` is the source of the rows, also of facts that Paimon has no column for.
-A table's options are those set in its schema, and the defaults of the others.
+`table.read.system_tables` provides the rows, also facts for which Paimon has no column. The options
+of a table are those set in its schema, and all others with their defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stream_app.table.read.system_rows import Fact
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 
 PAIMONS = ("branches", "table_indexes", "file_key_ranges", "aggregation_fields", "statistics")
-"""System tables that are shown in Paimon's columns."""
+"""System tables that keep Paimon's columns."""
 
 
 def listing(
@@ -33,7 +33,7 @@ def listing(
     snapshot: Snapshot | None = None,
     choice: BucketChoice = EVERYTHING,
 ) -> Listing:
-    """The rows of a system table as `inspect` shows them."""
+    """Return the rows of a system table as `inspect` shows them."""
     system = SYSTEM_TABLES[name]
     if name in PAIMONS:
         arrow = system(table, snapshot)
@@ -47,10 +47,10 @@ def listing(
 def file_listing(
     table: FileStoreTable, entries: Iterable[ManifestEntry], names: Collection[str] = ()
 ) -> Listing:
-    """Data files.
+    """Return a listing of data files.
 
     Args:
-        names: the names of the columns that are shown; empty: all.
+        names: the names of the shown columns; empty for all.
     """
     facts = _files(table)
     shown = {name: fact for name, fact in facts.items() if not names or name in names}
@@ -66,18 +66,18 @@ def _listing(
 
 
 def _time(path: str, zone: str = "Z") -> Fact:
-    """Milliseconds since 1970 as a text; a writer's wall clock has the zone ''."""
+    """Return milliseconds since 1970 as text. A writer's local time has an empty zone."""
     millis = attrgetter(path)
     return lambda row: time_text(millis(row), zone=zone)
 
 
 def columns_text(schema: TableSchema) -> str:
-    """Columns as text: ``id BIGINT NOT NULL, customer STRING``."""
+    """Return columns as text: ``id BIGINT NOT NULL, customer STRING``."""
     return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
 
 
 def _identifier(snapshot: Snapshot) -> int | None:
-    """The epoch number of a streaming commit; None for a batch commit."""
+    """Return the epoch of a streaming commit, or None for a batch commit."""
     identifier = snapshot.commit_identifier
     return None if identifier == BATCH_COMMIT_IDENTIFIER else identifier
 
@@ -93,7 +93,7 @@ def _span(low: int | None, high: int | None) -> str | None:
 
 
 def _files(table: FileStoreTable) -> Mapping[str, Fact]:
-    """Column → fact of a data file; `deletes` counts -U and -D, None if the writer did not."""
+    """Return column → fact of a data file. `deletes` counts -U and -D; None if not recorded."""
     key_type = table.schema.key_type
     return {
         "partition": "partition_path",
@@ -119,7 +119,7 @@ _SIZES: Mapping[str, Fact] = {
     "bytes": "bytes",
     "updated": _time("updated_ms", zone=""),
 }
-"""The number of rows includes all files, with deletes and older versions."""
+"""Columns of sizes; rows are physical rows, including deletes and older versions."""
 _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     # Records are physical rows.
     "snapshots": {
@@ -148,7 +148,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
     "partitions": {"partition": "partition_path", "buckets": "buckets", **_SIZES},
     "buckets": {"partition": "partition_path", "bucket": "bucket", **_SIZES},
-    # A `retained_ms` of None: the tag does not expire.
+    # A tag without `retained_ms` does not expire.
     "tags": {
         "tag": "name",
         "snapshot": "snapshot_id",
@@ -158,7 +158,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "created": _time("create_time_ms", zone=""),
         "retained_ms": "time_retained_ms",
     },
-    # `behind` counts the snapshots that the consumer has yet to take.
+    # `behind` counts the snapshots that the consumer has not read yet.
     "consumers": {
         "consumer": "consumer_id",
         "next_snapshot": "next_snapshot_id",
@@ -166,7 +166,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "has_expired": "has_expired",
         "updated": _time("modified_millis"),
     },
-    # Buckets and levels are least and largest; None when the writer did not note them.
+    # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {
         "part": "part",
         "manifest": "file_name",
@@ -184,7 +184,7 @@ VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionRow:
-    """One option; `value` is None for an option without a default that is not set."""
+    """One option. `value` is None for an unset option without a default."""
 
     option: str
     value: str | None
@@ -193,7 +193,10 @@ class OptionRow:
 
 
 def option_rows(table: FileStoreTable) -> list[OptionRow]:
-    """The options, set ones first; an option that stream_app does not read has no description."""
+    """Return the options, set ones first.
+
+    An option that stream_app does not read has no meaning.
+    """
     options = table.schema.options
     rows = [_set(key, value) for key, value in sorted(options.items())]
     defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]
@@ -211,7 +214,7 @@ def _set(key: str, value: str) -> OptionRow:
 
 
 def _shown(key: str, value: str) -> str:
-    """The value of an option, unless it is a secret."""
+    """Return an option's value, or stars for a secret."""
     return HIDDEN if is_secret(key) else value
 
 

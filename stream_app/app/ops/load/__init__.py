@@ -1,1 +1,1 @@
-"""Plans a first load: what a database can give a job exactly, and in which parts."""
+"""Plans a first load: which tables a database can provide exactly, and in which parts."""

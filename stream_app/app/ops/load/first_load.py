@@ -1,14 +1,14 @@
-"""Plans the first load of a job's tables from their database, and refuses what is not exact.
+"""Plans the first load of a job's tables from their database, and refuses inexact loads.
 
-1. See that a connector follows the database, and which of its tables the connector may send.
-2. Choose the job's tables among them, and the schema of each as messages would make it.
-3. Refuse a table whose rows would count twice, or lack something, when changes come again. Refuse
-   columns that the database cannot write as Debezium would.
-4. Cut each table into parts of some rows, by ranges of its key.
+1. Check that a connector follows the database, and find which tables it sends.
+2. Choose the job's tables among them, with the schemas that messages would create.
+3. Refuse a table whose rows would become wrong if changes are applied to them twice. Refuse columns
+   that the database cannot write as Debezium would.
+4. Split each table into parts of a limited number of rows, by ranges of its key.
 
-A job of one table and a job of a whole database differ in step 2 alone. The job has recorded the
-ends of its topics before. It remembers the parts, reads them as its first epochs, and goes on with
-the topics from there (docs/adr/0043-a-first-load-is-the-first-epochs.md).
+Jobs of one table and of a whole database differ only in step 2. The job records its topics' end
+offsets before. It stores the parts in its checkpoint, reads them as its first epochs, and continues
+with the topics from these offsets (docs/adr/0043-a-first-load-is-the-first-epochs.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.ops.check.source_replay import why_incomparable
+from stream_app.app.ops.comparable_rows import why_incomparable
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
@@ -52,21 +52,22 @@ _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenTables:
-    """The tables of the source that a job loads.
+    """The source tables that a job loads.
 
     Attributes:
         of_tables: name of a table in the job → the source tables whose rows it gets.
-        unsent: source tables that the job would take, and why no connector sends them.
+        unsent: source table that the rules choose → why no connector sends it.
     """
 
     of_tables: Mapping[str, Sequence[JdbcTable]]
     unsent: Mapping[str, str]
 
     def sources(self, url: JdbcUrl, *, lowers: bool) -> Mapping[str, Mapping[Origin, SourceTable]]:
-        """The description of each source table, as messages would give it.
+        """Return the description of each source table, as messages would describe it.
 
         Raises:
-            WrongSourceError: two columns of a table differ in their case alone, and become one.
+            WrongSourceError: two columns of a table differ only in case, and would become one
+                column.
         """
         return {
             name: {
@@ -81,18 +82,18 @@ class ChosenTables:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReading:
-    """A database of a first load, by an open connection."""
+    """The database of a first load, with an open connection."""
 
     connection: Any
     url: JdbcUrl
     tables: TablesOfJob
 
     def chosen(self, followed: FollowedDatabase) -> ChosenTables:
-        """Step 2: the source tables that the job takes.
+        """Step 2: return the source tables that the job loads.
 
         Raises:
-            UsageError: there is no such table, or the job cannot take one by its rules.
-            UnsupportedTableError: no connector sends the only one.
+            UsageError: no table is chosen, or the job's rules refuse one.
+            UnsupportedTableError: no connector sends the table of a job of one table.
         """
         tables = self.tables
         if tables.own_relation is None:
@@ -103,14 +104,14 @@ class DatabaseReading:
         return ChosenTables(of_tables={tables.name: [only]}, unsent={})
 
     def read(self, relation: str) -> JdbcTable:
-        """The definition of a source table."""
+        """Read the definition of a source table."""
         return read_table(self.connection, self.url, relation, self.tables.mapping_options)
 
     def relation(self, name: str, schema: TableSchema, read: JdbcTable) -> LoadedRelation:
-        """Step 3 for a source table: its rows for a table of the job.
+        """Step 3 for one source table: return what to read for a table of the job.
 
         Raises:
-            UnsupportedTableError: they cannot be loaded exactly.
+            UnsupportedTableError: the rows cannot be loaded exactly.
         """
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
@@ -143,10 +144,10 @@ class DatabaseReading:
     def relations(
         self, chosen: ChosenTables, schemas: Mapping[str, TableSchema]
     ) -> Mapping[str, Sequence[LoadedRelation]]:
-        """Step 3 for all tables: the rows of each, by the table's name in the job.
+        """Step 3 for all source tables: return what to read, by the table's name in the job.
 
         Raises:
-            UnsupportedTableError: names each table that cannot be loaded exactly.
+            UnsupportedTableError: tables cannot be loaded exactly; the error lists them.
         """
         refused: list[UnsupportedTableError] = []
         relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen.of_tables}
@@ -170,11 +171,11 @@ class DatabaseReading:
     def parts(
         self, name: str, table: FileStoreTable, relation: LoadedRelation, rows: int
     ) -> list[LoadPart]:
-        """Step 4 for a source table.
+        """Step 4 for one source table: return its parts.
 
         Args:
-            name: of the table that gets its rows, in the job.
-            rows: most rows of a part.
+            name: the name in the job of the table that gets the rows.
+            rows: the maximum number of rows of a part.
         """
         query = relation.bounds_query(rows)
         bounds: list[KeyValues] = []
@@ -243,10 +244,10 @@ class DatabaseReading:
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:
-    """The database of a first load, with its login.
+    """Return the database of a first load, with its login.
 
     Raises:
-        UsageError: the URL names no database that can be read.
+        UsageError: the URL does not name a supported database.
     """
     url = parse_jdbc_url(source.snapshot_from or "", LOAD_KEY, SERVERS)
     password = source.snapshot_password or os.environ.get(
@@ -256,7 +257,7 @@ def database_of(source: SourceConfig) -> JdbcUrl:
 
 
 def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
-    """The format of the rows that a database writes for a table, with the job's own steps."""
+    """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(tables, table)
     kept = {option.key for option in COLUMN_OPTIONS}
     options = {key: text for key, text in settings.source.format_options.items() if key in kept}

@@ -1,4 +1,4 @@
-"""Tells how far a first load is, whether its job runs or not: by its plan and the log of epochs."""
+"""Reports the progress of a first load, from its plan and the log of epochs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_app.spark.job_folder import Folder
 
 @dataclass(frozen=True, slots=True)
 class LoadedRanges:
-    """The key ranges of a table that are in it, and those that will be."""
+    """The numbers of a table's loaded key ranges, and of all its key ranges."""
 
     done: int
     all: int
@@ -25,22 +25,22 @@ class LoadedRanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProgress:
-    """A first load that lasts.
+    """A first load that has not ended.
 
     Attributes:
-        begun_ms: when it was planned, since 1970 in UTC.
-        of_tables: a table's name in the job → its ranges.
+        begun_ms: when the load was planned, in ms since 1970, in UTC.
+        of_tables: table's name in the job → its key ranges.
     """
 
     begun_ms: int
     of_tables: Mapping[str, LoadedRanges]
 
     def line(self, rows: int, until_ms: int | None) -> str:
-        """The whole load for people.
+        """Describe the whole load in one line.
 
         Args:
-            rows: in its tables.
-            until_ms: when the newest of them came, since 1970 in UTC; None: none has come.
+            rows: the number of rows in the tables.
+            until_ms: the time of the tables' newest commit, in ms since 1970, or None.
         """
         ranges = self.of_tables.values()
         sums = LoadedRanges(sum(one.done for one in ranges), sum(one.all for one in ranges))
@@ -50,7 +50,7 @@ class LoadProgress:
 
 
 def load_progress(checkpoint: Folder) -> LoadProgress | None:
-    """How far the first load of a job is; None: none lasts.
+    """Return the progress of a job's first load, or None if there is none or it has ended.
 
     Raises:
         CheckpointError: a file of the checkpoint is damaged.
@@ -65,7 +65,7 @@ def load_progress(checkpoint: Folder) -> LoadProgress | None:
 
 
 def progress_of(load: LoadPlan, epoch: int) -> LoadProgress:
-    """How far a load is when an epoch of it begins."""
+    """Return the progress of a load at the beginning of one of its epochs."""
     whole = Counter(part.name for part in load.parts_from(0))
     left = Counter(part.name for part in load.parts_from(epoch))
     return LoadProgress(

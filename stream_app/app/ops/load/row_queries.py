@@ -1,7 +1,8 @@
-"""Writes the SQL by which a database makes messages of its rows, for PostgreSQL, MariaDB and MySQL.
+"""Generates SQL by which PostgreSQL, MariaDB and MySQL turn their rows into messages.
 
-Pure. A message is one of Debezium's first read (op r) in the settings of `LOAD_OPTIONS`. So a value
-becomes what Debezium's would. A column whose types have no expression here cannot be loaded.
+The functions are pure. A message equals one of Debezium's initial snapshot (op r) with the settings
+in `LOAD_OPTIONS`, so a value is decoded as Debezium's. A column whose types have no expression here
+cannot be loaded.
 
 Source: Debezium documentation, "Data type mappings" of the PostgreSQL, MySQL and MariaDB
 connectors, for `decimal.handling.mode` = string, `time.precision.mode` = microseconds and
@@ -37,21 +38,21 @@ LOAD_OPTIONS: Mapping[str, str] = {
     "time.precision.mode": "microseconds",
     "binary.handling.mode": "hex",
 }
-"""The settings of a connector that would write the messages as the database does here."""
+"""The settings of a connector that would write the same messages."""
 _PLAIN_ELEMENTS = (
     *("boolean", "smallint", "integer", "bigint"),
     *("text", "character varying", "uuid", "citext"),
 )
-"""Types whose values in an array are the same JSON under all settings of a connector."""
-_POSTGRES_ARRAY = (  # no JSON begins with braces in braces, so arrays of arrays end the load
+"""Types whose values in arrays have the same JSON under all settings of a connector."""
+_POSTGRES_ARRAY = (  # two opening braces are no valid JSON, so arrays of arrays end the load
     "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
 )
-_POSTGRES_BYTES = (  # whole bytes, the largest first, behind zeros; behind four bytes of length
+_POSTGRES_BYTES = (  # whole bytes, big-endian, padded with zeros; four bytes of length are cut off
     "substr(varbit_send(lpad({c}::text, (length({c}) + 7) / 8 * 8, '0')::varbit), 5)"
 )
 _POSTGRES: Expressions = {
     (TypeRoot.BOOLEAN, "boolean"): "{c}",
-    # A text of several bits is not a truth value, and ends the load.
+    # A text of several bits is no boolean, and ends the load.
     (TypeRoot.BOOLEAN, "bit"): "{c}::text::boolean",
     (BYTES, "bit"): f"encode({_POSTGRES_BYTES}, 'hex')",
     **{
@@ -82,15 +83,15 @@ _POSTGRES: Expressions = {
         POSTGRES_MICROS.removesuffix("::text"),
     ),
 }
-"""The value of a column for PostgreSQL's own JSON."""
+"""The expression of a column's value, which PostgreSQL converts to JSON."""
 _QUOTED = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
     **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
-    # A sum has no zeros in front, which YEAR and ZEROFILL write.
+    # The sum removes leading zeros, which YEAR and ZEROFILL write.
     **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"),
     (INTEGER, "time"): MYSQL_MICROS,
     **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
-    # FLOAT alone would be written with six digits.
+    # Without the sum, FLOAT would be written with six digits.
     (TypeRoot.FLOAT, "float"): "({c} + 0e0)",
     (TypeRoot.DOUBLE, "double"): "{c}",
     **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
@@ -110,20 +111,20 @@ _MYSQL: Expressions = {
         "timestampdiff(microsecond, '1970-01-01', {c})",
     ),
 }
-"""The JSON text of a column."""
+"""The expression of a column's JSON text."""
 _TABLE, _ROW = "stream_app_table", "stream_app_row"
 _ORDERED_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _ORDERED_TEXTS = ("decimal", "char", "varchar", "date", "datetime", "timestamp")
-"""Types of MySQL that a literal is compared with in the order of the index; no enum is."""
+"""MySQL's types whose comparison with a literal follows the index's order; an enum's does not."""
 
 
 _MARK = "stream_app_values"
-"""Stands in a query for the placeholders of values."""
+"""A mark in a query that is replaced by the placeholders of values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Rows for which an expression has one of some values, of which there is one at least."""
+    """The rows in which an expression has one of some values, at least one."""
 
     expression: str
     values: Sequence[str]
@@ -131,13 +132,13 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRelation:
-    """A table of a database that is loaded.
+    """A database's table that is loaded.
 
     Attributes:
-        schema: of PostgreSQL; the database of MySQL.
+        schema: the schema in PostgreSQL, or the database in MySQL.
         kinds: the type of each column, as the database spells it.
-        columns: the loaded columns, with the types that their values get.
-        keys: the columns of its primary key; none: it cannot be cut into parts.
+        columns: the loaded columns, with their types in the job's table.
+        keys: the columns of the primary key; without them the table is one part.
     """
 
     driver: Driver
@@ -153,7 +154,7 @@ class LoadedRelation:
 
     @property
     def left_out(self) -> Sequence[str]:
-        """The columns that the table of the job does not have."""
+        """The source's columns that the job's table does not have."""
         return [name for name in self.kinds if name not in self.columns]
 
     @property
@@ -166,11 +167,11 @@ class LoadedRelation:
         ]
 
     def row_query(self, now_ms: int, among: Chosen | None = None) -> RowQuery:
-        """The query of its rows as messages.
+        """Return the query of the table's rows as messages.
 
         Args:
-            now_ms: the time that the messages name.
-            among: the rows that are read; None: all.
+            now_ms: the time that the messages contain.
+            among: the rows to read, or None for all.
         """
         message = self._postgres_message if self.driver is POSTGRESQL else self._mysql_message
         relation = f"{self._sql_name} {_TABLE}"
@@ -195,7 +196,7 @@ class LoadedRelation:
         )
 
     def bounds_query(self, rows: int) -> str | None:
-        """The query of every so many'th key, in order; None: the table is one part."""
+        """Return the query of every `rows`-th key, in order, or None if the table is one part."""
         if not self._cut_keys:
             return None
         names = ", ".join(self._quoted(name) for name in self._cut_keys)
@@ -208,7 +209,7 @@ class LoadedRelation:
 
     @property
     def _cut_keys(self) -> Sequence[str]:
-        """The columns by which the rows are cut into parts."""
+        """The columns by whose ranges the table is split; empty if it is one part."""
         if self.driver is POSTGRESQL:
             return self.keys
         ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
@@ -224,7 +225,7 @@ class LoadedRelation:
     def _literal(self, name: str) -> str:
         if self.driver is not POSTGRESQL:
             return "%s"
-        # An enum's own name is not known here, and PostgreSQL finds it by the column.
+        # The enum type's own name is unknown here; PostgreSQL infers it from the column.
         kind = self.kinds[name]
         return "%s" if kind == "enum" else f"%s::{_doubled(kind)}"
 
@@ -255,7 +256,8 @@ class LoadedRelation:
     def _mysql_message(self, tail: str) -> str:
         pieces, separator = [], '{"before":null,"after":{'
         for name, value in self._values().items():
-            # A value that the server cannot make is NULL, which must not pass for the column's.
+            # The server returns NULL for a value that it cannot convert; such a NULL must not be
+            # loaded.
             text = f"if({self._column(name)} is null, 'null', {value})"
             pieces += [self._text(f"{separator}{json.dumps(name)}:"), text]
             separator = ","
@@ -267,7 +269,7 @@ class LoadedRelation:
         return dialect_of(self.driver).name(self.schema, self.name)
 
     def _text(self, text: str) -> str:
-        """A text as it stands in a statement; MySQL alone escapes by a backslash."""
+        """Return a text as an SQL literal. Only MySQL needs its backslashes escaped."""
         if self.driver is not POSTGRESQL:
             text = text.replace("\\", "\\\\")
         return "'{}'".format(text.replace("'", "''"))
@@ -280,5 +282,5 @@ class LoadedRelation:
 
 
 def _doubled(sql: str) -> str:
-    """SQL for a statement with parameters."""
+    """Escape percent signs, for a statement with parameters."""
     return sql.replace("%", "%%")

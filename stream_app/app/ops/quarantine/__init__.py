@@ -1,1 +1,1 @@
-"""Records in the quarantine: listing, replay, removal."""
+"""Lists, replays and drops records in the quarantine."""

@@ -1,4 +1,4 @@
-"""Makes the replays of a job's quarantine, one for each table."""
+"""Makes the replays of a job's quarantine, one for each of its tables."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def job_replays(
     name: str | None,
     read: ReadRange | None = None,
 ) -> Mapping[str, Replay]:
-    """The replays of a job whose source is Kafka, by table.
+    """Return table → replay, for a job whose source is Kafka.
 
     Args:
-        whole: the job's quarantine.
-        name: the name of a table of a whole database; None replays the records that no table took.
-        read: reads ranges of the topics; None: by Kafka's client.
+        whole: the quarantine of the whole job.
+        name: a table of a whole database, or None for records that belonged to no table.
+        read: reads ranges of the topics; None uses the native reader.
 
     Raises:
-        UsageError: the job has another source.
+        UsageError: the job's source is not Kafka.
         CheckpointError: the job has not begun.
-        TableNotFoundError: there is no table.
+        TableNotFoundError: the table does not exist.
     """
     if tables.source.kind is not SourceKind.KAFKA:
         raise UsageError(
@@ -93,7 +93,7 @@ def _replay(
     epoch_log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    # A record that stops the job where it is read must not stop a replay of others.
+    # A record that would stop the job must not stop the replay of other records.
     rows = row_settings(tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
@@ -112,8 +112,8 @@ class _Database:
     """The replays of a job of a whole database.
 
     Attributes:
-        whole: the job's quarantine; records that no table had taken lie in it.
-        origins: source table → table of the job.
+        whole: the quarantine of the whole job, which has the records of no table.
+        origins: source table → its table in the job.
     """
 
     tables: WholeDatabase
@@ -123,11 +123,11 @@ class _Database:
     origins: Mapping[Origin, str]
 
     def own_records(self, name: str) -> Replay:
-        """The replay of the records in a table's own folder."""
+        """Return the replay of the records in a table's own folder."""
         return self._of_table(name, self.whole.of_table(name), beside=self.whole)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
-        """The replays of the tables to which such records belong by the current rules."""
+        """Return the replays of tables to which such records belong by the current rules."""
         records = list(self.whole.records())
         names = {name for name in self._names(records) if name is not None}
         replays = {}
@@ -138,7 +138,7 @@ class _Database:
         return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
-        # Read the job's progress first: whatever it commits later is in the table's snapshots.
+        # Read the job's progress first: later commits are in the table's snapshots.
         passed = _passed(self.epoch_log, name)
         table = open_job_table(self.tables, self.tables.path(name))
         read = functools.partial(self._own_messages, name)
@@ -159,7 +159,7 @@ class _Database:
         return [table == name for table in self._names(records)]
 
     def _names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
-        """The table of each record by current rules; None if no table takes it."""
+        """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
         origins = self.tables.source_facts.origins(messages_of(records))
@@ -171,7 +171,7 @@ class _Database:
 
 
 def _passed(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
-    """The offsets up to which the job has finished each partition for a table."""
+    """Return the offsets up to which the job has finished each partition for a table."""
     state = state_of(epoch_log.folder)
     if state.epoch < 0:
         return {}

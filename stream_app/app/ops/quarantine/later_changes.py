@@ -1,8 +1,7 @@
-"""Finds overtaken changes of quarantined records: their row has a newer change in the table.
+"""Finds quarantined records that are overtaken: the table has a newer change of their row.
 
-It reads the topics again, from each record up to where the table's jobs have read, and compares the
-rows of the messages by key. It leaves out other quarantined records, because they are not in the
-table.
+It reads the topics again, from each record up to the offsets that the table's jobs have read, and
+compares rows by key. It skips other quarantined records, because the table does not have them.
 """
 
 from __future__ import annotations
@@ -23,20 +22,21 @@ from stream_app.errors import UsageError
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 
 ReadRange = Callable[[KafkaPartition, int, int], Iterator[pa.RecordBatch]]
-"""Messages of a partition, from one offset up to another one, which is excluded."""
+"""Reads the messages of a partition between two offsets, excluding the second."""
 
 _ROW, _OFFSET = "_ROW", "_OFFSET"
 
 
 @dataclass(frozen=True, slots=True)
 class LaterChanges:
-    """Compares changes with later messages.
+    """Compares quarantined changes with later messages.
 
     Attributes:
-        decode: without the table's filter: a row that does not pass is a newer state, too.
-        ends: up to where jobs have read each partition.
-        waiting: offsets of records that wait in the quarantine.
-        merges_by_key: whether a newer change replaces a row; else only a TRUNCATE counts.
+        decode: decodes messages without the table's filter, because a row that it drops is a newer
+            state, too.
+        ends: partition → the offset up to which jobs have read it.
+        waiting: partition → offsets of the records that wait in the quarantine.
+        merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
     read: ReadRange
@@ -47,15 +47,15 @@ class LaterChanges:
     merges_by_key: bool = True
 
     def overtaken(self, where: KafkaPartition, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
-        """The mask of one partition's rows with a newer change or a later TRUNCATE: bool [n].
+        """Return which of one partition's rows have a newer change or a later TRUNCATE: bool [n].
 
         Args:
-            rows: columns of the table.
-            offsets: int64 [n]; of each row's message.
+            rows: rows in columns of the table.
+            offsets: int64 [n], the offset of each row's message.
 
         Raises:
             UsageError: a later message cannot be read, so a newer change cannot be ruled out.
-            SourceError: the topic does not have all messages any more.
+            SourceError: the topic has deleted some of the messages.
         """
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
@@ -82,12 +82,12 @@ class LaterChanges:
         return is_overtaken
 
     def _taken(self, where: KafkaPartition, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages that are not in quarantine."""
+        """Return the messages that do not wait in the quarantine."""
         waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
 
     def _decoded(self, where: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
-        """The rows that the table got from these messages."""
+        """Decode messages that the table has already."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = where
@@ -102,7 +102,7 @@ class LaterChanges:
         return decoded
 
     def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
-        """The keys of the table's rows from these messages, each with its offset."""
+        """Return the key and the message's offset of each row in these messages."""
         changes = decoded.changes
         at = messages.column("offset").take(pa.array(changes.message_index))
         keys = [changes.rows.column(name) for name in self.primary_keys]
@@ -110,7 +110,7 @@ class LaterChanges:
 
 
 def topic_reader(source: SourceConfig) -> ReadRange:
-    """A reader of ranges of topics that reads as the job does."""
+    """Return a reader of topic ranges, with the settings of the job's reader."""
 
     def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:

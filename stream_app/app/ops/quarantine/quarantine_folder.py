@@ -1,12 +1,12 @@
-"""Reads the records of a quarantine's files, selects some, and keeps the marks of finished ones.
+"""Reads and filters the records in a quarantine's files, and writes marks of finished ones.
 
-`spark.ingest.quarantine_writer` writes the files. A mark is a file beside them, ``mark-….json``,
-that names records by place and content. So it holds for a record that a repeated epoch writes
-again.
+`spark.ingest.quarantine_writer` writes the files. A mark is a file ``mark-….json`` beside them that
+identifies records by offset and content. So it also applies to a record that a repeated epoch
+writes again.
 
-A replay writes its mark before it commits. Such a mark counts once the table has the commit: the
-commit user is the mark's own, so the table's record of epochs answers that. `settle` writes the
-snapshot into the mark, because that record does not last for ever.
+A replay writes its mark before it commits, and the mark counts once the table has the commit. The
+commit user is unique to the mark, so the table's record of epochs shows the commit. `settle` writes
+the snapshot into the mark, because the record expires.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stream_app.fileio.file_io_registry import can_open, file_io_of
 _MARK = "mark-"
 COUNTED_MAX = 1_000_000
 Identity = tuple[str, int, int, str]
-"""Topic, partition, offset and digest of a record."""
+"""A record's topic, partition, offset and digest."""
 
 
 class RecordOutcome(enum.StrEnum):
@@ -47,8 +47,8 @@ class QuarantinedRecord:
     """A record as it arrived, and the reason for its quarantine.
 
     Attributes:
-        file: its name in the folder.
-        timestamp: milliseconds since 1970 in UTC; None: it has none.
+        file: the name of its file in the folder.
+        timestamp: its time in ms since 1970, in UTC, or None without one.
     """
 
     file: str
@@ -62,7 +62,7 @@ class QuarantinedRecord:
 
     @property
     def kind(self) -> str:
-        """The kind of the reason, of `bad_reasons.REASON_KINDS`."""
+        """The kind of the reason, one of `bad_reasons.REASON_KINDS`."""
         return reason_kind(self.reason)
 
     @property
@@ -72,12 +72,12 @@ class QuarantinedRecord:
 
     @property
     def place(self) -> str:
-        """The record's place in its topic, in words."""
+        """The record's topic, partition and offset as text."""
         return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
 
     @property
     def identity(self) -> Identity:
-        """The record's identity, which all of its copies share."""
+        """The record's identity, which is equal for all of its copies."""
         digest = hashlib.sha256()
         for part in (self.key, self.value):
             digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
@@ -89,10 +89,10 @@ class RecordMark:
     """The outcome of some records.
 
     Attributes:
-        name: of the mark; a replay's commit user ends with it.
+        name: the name of the mark, with which a replay's commit user ends.
         outcomes: the outcome of each record.
-        user: the commit user of a replay or backfill; empty: no commit belongs to it.
-        snapshot: the commit's snapshot; None while the commit is not known to be in the table.
+        user: the commit user of a replay or backfill; empty without a commit.
+        snapshot: the commit's snapshot, or None as long as it is unknown.
     """
 
     name: str
@@ -111,21 +111,21 @@ class Quarantine:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder exists: a job creates it with the first bad record."""
+        """Whether the folder exists. A job creates it with the first bad record."""
         return self.files.exists(self.location)
 
     def tables(self) -> list[str]:
-        """The tables of a database that have a folder in it, by name."""
+        """Return the names of tables that have a subfolder."""
         return sorted(
             status.name for status in self.files.list_status(self.location) if status.is_folder
         )
 
     def of_table(self, name: str) -> Quarantine:
-        """The quarantine of one of these tables."""
+        """Return the quarantine in a table's subfolder."""
         return Quarantine(f"{self.location}/{name}", self.files)
 
     def records(self, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
-        """All records of all files, file by file in the order of epochs.
+        """Yield all records, file by file in the order of epochs.
 
         Raises:
             CorruptFileError: a line is not a record.
@@ -135,10 +135,10 @@ class Quarantine:
                 yield from self._records_of(name, newest_first=newest_first)
 
     def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
-        """The records that still wait in the quarantine, each once.
+        """Return the records that still wait in the quarantine, each once.
 
         Args:
-            committed: commit users that have a commit in the table.
+            committed: the commit users that have a commit in the table.
         """
         done = self._done(committed)
         waiting: dict[Identity, QuarantinedRecord] = {}
@@ -151,13 +151,13 @@ class Quarantine:
     def waiting_records(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
-        """Yield the records of `waiting`, and keep only a number of each in memory.
+        """Yield the waiting records, and keep only a hash of each in memory.
 
-        It yields only the first copy of a record.
+        Of several copies of a record it yields the first.
 
         Args:
-            committed: as in `waiting`; without it, records of a replay wait until `settle` has
-                found its commit.
+            committed: as in `waiting`; without it, the records of a replay count as waiting until
+                `settle` has found its commit.
         """
         done, seen = self._done(committed), set[int]()
         for record in self.records(newest_first=newest_first):
@@ -168,11 +168,11 @@ class Quarantine:
                 yield record
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:
-        """The number of waiting records, counted up to `most`."""
+        """Return the number of waiting records, counted up to `most`."""
         return sum(1 for _ in islice(self.waiting_records(), most))
 
     def marks(self) -> list[RecordMark]:
-        """All marks."""
+        """Read all marks."""
         return [
             self._mark(name)
             for name in sorted(self._names())
@@ -180,23 +180,23 @@ class Quarantine:
         ]
 
     def write_mark(self, mark: RecordMark) -> None:
-        """Write a mark, or replace it."""
+        """Write a mark, and replace an older one of the same name."""
         document = asdict(mark)
         path = f"{self.location}/{_MARK}{mark.name}.json"
         self.files.overwrite(path, json.dumps(document).encode())
 
     def settle(self, snapshots: dict[str, int]) -> None:
-        """Write into marks of replays the snapshots of their commits.
+        """Write the snapshots of their commits into the marks of replays.
 
         Args:
-            snapshots: commit user → a snapshot that has its commit.
+            snapshots: commit user → a snapshot that contains its commit.
         """
         for mark in self.marks():
             if mark.snapshot is None and mark.user in snapshots:
                 self.write_mark(replace(mark, snapshot=snapshots[mark.user]))
 
     def remove(self, records: Sequence[QuarantinedRecord]) -> None:
-        """Remove records from their files; a file without records is deleted."""
+        """Remove records from their files, and delete files without remaining records."""
         gone = {record.identity for record in records}
         for name in sorted(self._names()):
             if not is_quarantine_file(name):
@@ -260,13 +260,13 @@ class Quarantine:
 
 
 def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
-    """The quarantine in a folder.
+    """Open the quarantine in a folder.
 
     Args:
         options: the options of the section ``[file-system]``.
 
     Raises:
-        UsageError: the folder is on a file system that only Spark reaches.
+        UsageError: the folder is on a file system that only Spark can access.
     """
     if not can_open(location):
         raise UsageError(
@@ -278,7 +278,7 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
 
 
 def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
-    """Places with records of different contents, as in a recreated topic."""
+    """Return offsets at which records have different contents, as after recreating a topic."""
     seen: dict[tuple[str, int, int], Identity] = {}
     twice = []
     for record in records:
@@ -289,19 +289,20 @@ def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    """The files in the order of epochs."""
+    """Return the sort key of a file in the order of epochs."""
     number = name.removeprefix("epoch-").partition(".")[0]
     return (int(number) if number.isdigit() else -1, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordChoice:
-    """Conditions on records; None and empty values admit every record.
+    """Conditions on records. None and empty values match every record.
 
     Attributes:
-        reasons: kinds.
-        offsets: the first and the last one.
-        since_ms, until_ms: of the records' own times; a record without a time fails both.
+        reasons: kinds of reasons.
+        offsets: the first and the last offset.
+        since_ms, until_ms: bounds of the records' own times, which a record without a time does not
+            meet.
     """
 
     reasons: tuple[str, ...] = ()
@@ -317,7 +318,7 @@ class RecordChoice:
         return self == RecordChoice()
 
     def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
-        """The selected records, in their order."""
+        """Return the records that meet all conditions, in their order."""
         return [record for record in records if self._means(record)]
 
     def _means(self, record: QuarantinedRecord) -> bool:
@@ -343,7 +344,7 @@ def offset_range(text: str) -> tuple[int, int]:
     """Parse ``17`` or ``17..42``.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text has neither form.
     """
     match = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", text)
     if match is None or int(match[2] or match[1]) < int(match[1]):

@@ -1,15 +1,15 @@
-"""Writes quarantined records into their table: once, and never over a newer change.
+"""Writes quarantined records into their table, once and never over a newer change.
 
 1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
-2. Choose waiting records. A record whose epoch the table lacks still belongs to the job.
-3. Decode them with the table's schema and the job's configuration of today, in the order of the
-   source. Records that are still bad keep waiting.
-4. Leave out rows that are overtaken (`later_changes`).
-5. Write a mark, the files, and one snapshot. It must stand on the snapshot of step 1, or on
-   compactions above it: otherwise everything begins again.
+2. Choose waiting records. Leave records whose epoch the table lacks to the job.
+3. Decode them with the table's current schema and the job's current configuration, in the order of
+   the source. Records that are still bad keep waiting.
+4. Leave out rows of which the table has newer changes (`later_changes`).
+5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
+   After other commits, begin again.
 
-The mark is written before the commit and counts only with it. So a crash at any moment leaves
-either a record that waits and no commit, or both mark and commit.
+The mark is written before the commit and counts only with it. So a crash leaves either a waiting
+record without a commit, or a commit with its mark.
 """
 
 from __future__ import annotations
@@ -55,21 +55,22 @@ _USER = "replay-"
 _ATTEMPTS = 5
 _Marked = tuple[QuarantinedRecord, RecordOutcome]
 _Refused = tuple[QuarantinedRecord, str]
-"""A record that is still bad, and the reason of today."""
+"""A record that is still bad, and the current reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The outcome of the chosen records.
+    """The outcome of a replay.
 
     Attributes:
-        replayed, overtaken: records whose rows are in the table, or were there in a newer state.
-        bad: those that are still bad, with the reason of today.
-        early: those whose epoch is not in the table yet.
-        old: those of files that a repeated epoch has replaced.
-        rows: number of changes that were written.
-        snapshot: None: nothing was to be written, or it was a dry run.
-        waiting: a note that rows wait for a compaction; empty: none does.
+        replayed, overtaken: records whose rows were written, and records whose rows the table has
+            in a newer state.
+        bad: records that are still bad, with the current reason.
+        early: records whose epoch is not in the table yet.
+        old: records in files that a repeated epoch has replaced.
+        rows: the number of written changes.
+        snapshot: the new snapshot, or None for a dry run or if there was nothing to write.
+        waiting: a note that readers get rows only after a compaction; empty otherwise.
     """
 
     replayed: Sequence[QuarantinedRecord]
@@ -87,16 +88,17 @@ class Replay:
     """A replay of one table's quarantine.
 
     Attributes:
-        job: commit user of the table's job.
-        decode: makes the table's rows.
-        decode_all: the same without the filter.
-        source_tables: names of the source tables whose rows the table has; empty: not known.
-        passed_offsets: up to where the job has passed each partition for this table, if the table
-            does not record it. Its records in the quarantine are before that.
-        rules: rules by which the table follows its source; None: it does not.
-        selects: selects the table's records; None: all.
-        other_folder: another folder in which records of the table may wait.
-        truncate_empties: whether a TRUNCATE empties the table: no record before it comes back.
+        job: the commit user of the table's job.
+        decode: decodes messages into the table's rows.
+        decode_all: the same without the table's filter.
+        source_tables: the names of the source tables whose rows the table has; empty if unknown.
+        passed_offsets: the offsets up to which the job has finished each partition for this table,
+            where the table does not record them.
+        rules: the rules by which the table follows its source, or None if it does not.
+        selects: returns which records belong to the table; None means all.
+        other_folder: another folder that may contain waiting records of the table.
+        truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
+            replayed.
     """
 
     quarantine: Quarantine
@@ -116,9 +118,9 @@ class Replay:
         """Replay the chosen records.
 
         Raises:
-            UnsupportedTableError: the table's rows are not ordered by the source alone.
+            UnsupportedTableError: the source's order alone does not determine the table's rows.
             UsageError, SourceError: it is not certain which rows have newer changes.
-            CommitConflictError: a job commits without a pause.
+            CommitConflictError: other commits interrupted every attempt.
         """
         check_replayable(self.table)
         for attempt in range(_ATTEMPTS):
@@ -191,7 +193,7 @@ class Replay:
         waiting: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_Marked], list[_Refused]]:
-        """The rows to write, each good record's outcome, and the reasons of the bad ones."""
+        """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
         kept: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
             kept[_where(record)].append(record.offset)
@@ -234,7 +236,10 @@ class Replay:
         return [part for part in rows if part.num_rows], marks, bad
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
-        """Refuse without a key: nothing shows whether another job has already stored the record."""
+        """Refuse a table without a key if several jobs write it.
+
+        Nothing shows whether another job has stored the record.
+        """
         jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
         if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
             raise UnsupportedTableError(
@@ -246,7 +251,7 @@ class Replay:
             )
 
     def _asks_for_columns(self, description: SourceTable) -> bool:
-        """Whether records have columns, or column types, that the table lacks."""
+        """Return whether the records have columns, or column types, that the table lacks."""
         rules = EvolutionRules() if self.rules is None else self.rules
         wanted = evolution(self.table.schema, description, rules.options, rules.made)
         return any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes)
@@ -262,10 +267,10 @@ class Replay:
 
 
 def check_replayable(table: FileStoreTable) -> None:
-    """Refuse tables in which the source's latest change does not always win.
+    """Refuse a table in which the source's latest change does not always win.
 
     Raises:
-        UnsupportedTableError: names the option.
+        UnsupportedTableError: an option has this effect; the error names it.
     """
     schema = table.schema
     if not schema.kind.merges_by_key:
@@ -289,7 +294,7 @@ def check_replayable(table: FileStoreTable) -> None:
 
 
 def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
-    """A line for each outcome, and one for the written rows."""
+    """Yield a line for each outcome, and one for the written rows."""
     for record, reason in done.bad:
         yield f"still bad: {record.place}: {reason}"
     for what, records in (
@@ -312,7 +317,7 @@ def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
 
 
 def messages_of(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
-    """Records as `MESSAGE_SCHEMA`."""
+    """Return the records as messages of `MESSAGE_SCHEMA`."""
     millis = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
         [record.topic for record in records],
@@ -333,11 +338,11 @@ def _where(record: QuarantinedRecord) -> KafkaPartition:
 
 
 def _ends(source_ends: Iterable[str | None]) -> dict[KafkaPartition, int]:
-    """The greatest offsets up to which jobs have read each partition."""
+    """Return the largest offsets up to which jobs have read each partition."""
     farthest: dict[KafkaPartition, int] = {}
     for text in source_ends:
         for topic, partitions in json.loads(text or "{}").items():
-            # The end of a source of files has no partitions.
+            # The end of a source of files has no partitions in it.
             for partition, end in partitions.items() if isinstance(partitions, dict) else ():
                 where = topic, int(partition)
                 farthest[where] = max(farthest.get(where, 0), int(end))

@@ -21,14 +21,14 @@ from stream_app.spark.epoch.epoch_seconds import parts_text
 
 SPANS = 40
 _LEAST_MS = 1000
-"""Least length of a span; before a shorter history there are spans without rows."""
+"""The minimum length of a span; a shorter history is preceded by spans without rows."""
 SHOWN = 60
 _SLOTS = 40
-"""Least number of bars that fit, so that a few bars are thin as well."""
+"""The minimum number of bars for which there is room, so that a few bars are thin as well."""
 
 HEIGHT = 96
 _LEAST = 2.0
-"""Least pixels of a bar for a value, so that it can be seen."""
+"""The minimum height in pixels of a value's bar, so that it is visible."""
 _TICKS = 4
 _TOP = 7.0
 """Pixels above the highest line, for its label."""
@@ -119,7 +119,7 @@ def _placed(index: int, step: float, height: float) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsChart:
-    """The spans, oldest first; those without rows have no bar.
+    """The spans, oldest first. A span without rows has no bar.
 
     Attributes:
         ticks: the ticks of the axis of rows a second.
@@ -188,8 +188,8 @@ class SnapshotBar(Bar):
 
     Attributes:
         records: records that it added to files or removed from them.
-        kind: in lower case, such as ``append``.
-        marks: names of tags and consumers that stand at it.
+        kind: the kind in lower case, such as ``append``.
+        marks: the names of tags and consumers at this snapshot.
         is_going: whether the next expiry deletes the snapshot.
     """
 
@@ -270,7 +270,7 @@ def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBar:
-    """One epoch; `parts` are kind, top and height of each rectangle, from the ground up."""
+    """One epoch. `parts` are the kind, top and height of each rectangle, from the bottom up."""
 
     x: float
     width: float

@@ -15,7 +15,7 @@ from stream_app.table.compact.metrics import CompactionUnderWay
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
-"""Trees that are open at first; the others can be unfolded."""
+"""The number of trees that are unfolded at first."""
 _GAP = 0.4
 _LEAST = 0.6
 RUNS_SHOWN = 60
@@ -54,7 +54,7 @@ class BucketTree:
 
     Attributes:
         next: the compaction that is due, or why none is.
-        works: the compaction that runs or waits for a thread; empty: none.
+        works: the compaction that runs or waits for a thread; empty without one.
     """
 
     name: str
@@ -73,7 +73,7 @@ def bucket_trees(
     planned: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
-    """The trees of buckets: those in compaction first, then those with the most sorted runs.
+    """Return the buckets' trees: first those in compaction, then those with most sorted runs.
 
     Args:
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.

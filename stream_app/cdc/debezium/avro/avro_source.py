@@ -139,7 +139,9 @@ class AvroSource:
         return tables
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
-        """A few messages as JSON; null where a value cannot be read. Other keys stay as they are.
+        """Return a few messages as JSON; null where a value cannot be read.
+
+        Keys in another format stay as they are.
 
         Args:
             with_schema: whether values get the envelope of their schema.
@@ -166,7 +168,7 @@ class AvroSource:
             return None
 
     def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _Schema | str]]:
-        """The messages of each schema, or why they cannot be read."""
+        """Yield the messages of each schema, or the reason why they cannot be read."""
         for number, rows in by_number(schema_numbers(values)):
             schema: _Schema | str
             try:
@@ -220,7 +222,7 @@ class _Schema:
             return None
 
     def _source(self, message: AvroValues) -> AvroValues | None:
-        """The field `source` of whole messages; None: they are flattened, or no rows."""
+        """The field `source` of whole messages, or None for other messages."""
         names = {name for name, _ in self.root.fields}
         is_envelope = "op" in names and not names.isdisjoint({"before", "after"})
         return message.fields.get("source") if is_envelope else None

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.debezium.decode_in_columns import OPS, ParsedImages
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
+from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
@@ -39,8 +39,8 @@ class AvroRead:
 
     Attributes:
         parsed: bool [n].
-        images: of m messages.
-        readings: how the columns of the images are to be cast.
+        images: the images of m messages.
+        readings: how the columns of the images are cast.
     """
 
     parsed: Bools
@@ -50,7 +50,7 @@ class AvroRead:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAvro:
-    """The way to read messages of one schema.
+    """Reads the messages of one schema by machine code.
 
     Attributes:
         decimals: the columns whose bytes become decimals.
@@ -70,7 +70,7 @@ class CompiledAvro:
         *,
         reads_tables: bool,
     ) -> Self | None:
-        """The way to read; None: there is no machine code, or it does not know a type."""
+        """Return a reader, or None without machine code or if a type is not supported."""
         if parser is None:
             return None
         decimals = {
@@ -101,7 +101,7 @@ class CompiledAvro:
         return cls(layout, readings, frozenset(decimals.keys() & of_bytes), reads_tables)
 
     def read(self, values: pa.Array) -> AvroRead | None:
-        """Read n messages; None: none of them is read."""
+        """Read n messages, or return None if none of them can be read."""
         read = self.layout.read(values, HEAD.size)
         if read is None or not read.parsed.any():
             return None
@@ -146,7 +146,7 @@ def _texts(read: AvroMessages, path: tuple[str, ...]) -> pa.Array:
 
 
 def _is_decimal(reading: ColumnReading) -> bool:
-    """Whether bytes of the column are a decimal of its own scale."""
+    """Return whether a column's bytes are a decimal of the column's own scale."""
     return (
         reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64

@@ -31,7 +31,6 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.decode_in_columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.decode_one_by_one import decode_records
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
@@ -43,6 +42,7 @@ from stream_app.cdc.debezium.options import (
     keeps_nulls,
     parse_options,
 )
+from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
@@ -69,14 +69,14 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class _SchemaPlan:
-    """The way to read the messages of one schema.
+    """How the messages of one schema are read.
 
     Attributes:
         text: the schema's own.
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether it is that of whole messages.
-        compiled: None: machine code does not read them.
+        compiled: the machine-code reader, or None if machine code cannot read these messages.
     """
 
     text: str
@@ -103,7 +103,7 @@ class DebeziumAvro(DebeziumJson):
 
         Raises:
             SourceError: the schema registry does not answer.
-            WrongSourceError: as `DebeziumJson.decode`; or the registry refuses the login.
+            WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
         values, present = present_values(messages)
         outcome = self._outcome(messages)
@@ -119,7 +119,7 @@ class DebeziumAvro(DebeziumJson):
                 else:
                     self._decode_slice(part, present[some], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
     def _plan(self, number: int) -> _SchemaPlan | str:
         """The plan for a schema's messages, or the reason why they cannot be read."""
@@ -191,7 +191,7 @@ class DebeziumAvro(DebeziumJson):
     def _decode_images(
         self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
-        """Decode the messages that were read; returns the mask of those that are left."""
+        """Decode the messages that were read, and return the mask of the remaining ones."""
         _, rows, questions = decode_images(
             read.images, read.readings, self._settings, is_flat=False
         )
@@ -214,8 +214,8 @@ class DebeziumAvro(DebeziumJson):
             wire_column(
                 reading,
                 [
-                    (of.get(reading.name), image_rows)
-                    for of, image_rows in zip(fields, rows, strict=True)
+                    (image.get(reading.name), image_rows)
+                    for image, image_rows in zip(fields, rows, strict=True)
                 ],
                 walk,
                 kept,
@@ -251,7 +251,7 @@ class DebeziumAvro(DebeziumJson):
     def _columns(
         self, drift: Drift, has_after: Bools, rows: Bools
     ) -> dict[DriftedColumn, Sighting]:
-        """The unknown and missing columns of the records that are rows; all have the same."""
+        """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
@@ -275,7 +275,7 @@ class DebeziumAvro(DebeziumJson):
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """Step 4: keys of Avro as JSON objects with the names of their columns."""
+        """Step 4: convert Avro keys to JSON objects with the names of their columns."""
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
@@ -345,7 +345,7 @@ def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
 
 
 def debezium_avro(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which looks up schemas in registries."""
     return FormatDeclaration(
         name=_NAME,
         section=SECTION,

@@ -26,10 +26,10 @@ _SLICE_ROWS = 32_768
 
 @dataclass(slots=True)
 class CompiledDocuments:
-    """The layout of a table's documents, in the order of those that were seen first.
+    """The layout of a table's documents, in the field order of the documents that came first.
 
     Attributes:
-        columns: those of the table that are not STRING, by name.
+        columns: the table's columns that are not STRING, by name.
     """
 
     parser: type[DocumentLayout]
@@ -37,7 +37,7 @@ class CompiledDocuments:
     _layout: DocumentLayout | None = field(default=None, init=False)
 
     def rewrite(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
-        """Rewrite the values that machine code takes, binary without nulls.
+        """Rewrite the values that machine code accepts: binary without nulls.
 
         Returns:
             These in parts, and which of the n values they are: bool [n].

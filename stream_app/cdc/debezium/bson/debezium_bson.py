@@ -70,7 +70,7 @@ def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
 def typed_columns(
     options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
-    """The columns, by name, in which some kinds of values have no meaning."""
+    """Return the columns, by name, in which some kinds of values have no meaning."""
     chosen = {key for key in options if key.startswith("column.")}
     return {
         column.name: TypedColumn(
@@ -101,7 +101,7 @@ class DebeziumBson(DebeziumJson):
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: as `DebeziumJson.decode`.
+            WrongSourceError: see `DebeziumJson.decode`.
         """
         plain = plain_messages(messages, self._typed, self._compiled)
         rewritten = plain.put_into(messages)
@@ -109,7 +109,7 @@ class DebeziumBson(DebeziumJson):
         outcome.refuse(plain.unreadable)
         self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
@@ -121,7 +121,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
-    """The source tables of messages; images of usual messages are not parsed for that."""
+    """Return the source tables of messages, without parsing the images of usual messages."""
     read = FieldsRead(_ORIGINS.fields)
     for group in split_messages(messages):
         read.read(group.payloads, group.index)

@@ -48,10 +48,10 @@ class MongoKind(enum.Enum):
 
 
 def converted(value: Any) -> Any:
-    """Convert a document's value to plain JSON; recurses into each level.
+    """Convert a document's value to plain JSON, recursively.
 
     Raises:
-        UnreadableRecordError: a value is none of its kind, or a field stands twice.
+        UnreadableRecordError: a value does not have the form of its kind, or a field occurs twice.
     """
     if isinstance(value, list):
         return [converted(item) for item in value]
@@ -80,7 +80,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> JsonNumber:
-    """The number of 64 bits that a number or its text is."""
+    """Return the 64-bit integer of a number or of its text."""
     text = value if isinstance(value, JsonNumber) else _text(value)
     if not _WHOLE.fullmatch(text) or not -_WHOLE_MAX - 1 <= int(text) <= _WHOLE_MAX:
         raise ValueError
@@ -88,7 +88,7 @@ def _whole(value: Any) -> JsonNumber:
 
 
 def _plain_number(text: str) -> str:
-    """The text itself, unless Python alone takes it for a number: with 1_0 or digits of Arabic."""
+    """Return the text, unless only Python accepts it as a number, such as 1_0 or Arabic digits."""
     if not text.isascii() or "_" in text or text != text.strip():
         raise ValueError
     return text
@@ -146,7 +146,7 @@ def milliseconds(value: Mapping[str, Any]) -> int:
     """The moment of a ``$date`` or a ``$timestamp``, since 1970.
 
     Raises:
-        UnreadableRecordError: it is none of its kind.
+        UnreadableRecordError: the value does not have the form of its kind.
     """
     unit = 1 if "$date" in value else 1000
     return int(converted(value)) * unit
@@ -156,7 +156,7 @@ def raw_bytes(value: Mapping[str, Any]) -> bytes:
     """The bytes of a ``$binary``, a ``$uuid`` or an ``$oid``.
 
     Raises:
-        UnreadableRecordError: it is none of its kind.
+        UnreadableRecordError: the value does not have the form of its kind.
     """
     try:
         if "$oid" in value:
@@ -233,7 +233,7 @@ _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], An
 
 
 def java_double(value: float) -> str:
-    """The text that Java's `Double.toString` gives to a finite number."""
+    """Return the text that Java's `Double.toString` returns for a finite number."""
     sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     shown = "".join(map(str, digits))

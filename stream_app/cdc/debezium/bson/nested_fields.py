@@ -1,6 +1,6 @@
 """Describes the fields of MongoDB's documents that hold documents or arrays as VARIANT.
 
-Called where ``json-as = variant`` asks for it: no message of MongoDB has types.
+Called if ``json-as = variant`` is set, because MongoDB's messages have no types.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.model.source.source_table import SourceTable
 
 
 def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
-    """The table, in which columns are VARIANT that have a document or an array in a message."""
+    """Return the table, with VARIANT for columns that have a document or an array."""
     # A loop over the few messages by which a table is described.
     nested = {
         name
@@ -38,7 +38,7 @@ def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
 
 
 def _documents(value: bytes) -> Iterator[dict[str, Any]]:
-    """The images of a message that are documents; none of one that nobody can read."""
+    """Return the images of a message that are documents; empty for an unreadable message."""
     try:
         message = load_document(value)
         if isinstance(message, dict) and message.keys() == {"schema", "payload"}:

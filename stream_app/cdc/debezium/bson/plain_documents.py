@@ -58,11 +58,11 @@ _ANY_FIELD = pa.schema([("field", pa.string())])
 def plain_documents(
     texts: pa.Array, columns: Mapping[str, TypedColumn] = NO_COLUMNS
 ) -> tuple[pa.Array, Bools]:
-    """Plain JSON of many texts, as `plain_document` gives it, and a mask of the unreadable ones.
+    """Return plain JSON of many texts, as `plain_document` does, and the mask of unreadable ones.
 
     Args:
         texts: strings [n] of extended JSON; null stays null.
-        columns: those of the table that are not STRING, by name.
+        columns: the table's columns that are not STRING, by name.
     """
     given, alone = texts, unusual_documents(texts, columns)
     for mark, pattern in _KINDS:
@@ -120,8 +120,8 @@ def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -
     stands twice stays so, because only the reader of the row knows its columns.
 
     Raises:
-        UnreadableRecordError: it is not extended JSON, or has a value without meaning
-            in its column.
+        UnreadableRecordError: the text is not extended JSON, or a value has no meaning in its
+            column.
     """
     document = load_document(text.encode())
     if not isinstance(document, dict) or kind_of(document) is not MongoKind.NESTED:
@@ -198,7 +198,7 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:
-    """Whether all of some concatenated arrays are valid JSON; a parser decides."""
+    """Return whether concatenated arrays are all valid JSON, by parsing them."""
     bounds = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(arrays)]
     values = pa.Array.from_buffers(pa.binary(), len(ends), buffers)

@@ -84,7 +84,7 @@ class PlainMessages:
     unreadable: dict[int, str]
 
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages, with these keys and values in place of their own."""
+        """Return the messages with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
             at = messages.schema.get_field_index(name)
             if at >= 0:
@@ -100,7 +100,7 @@ def plain_messages(
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
     Args:
-        columns: those of the table that are not STRING, by name.
+        columns: the table's columns that are not STRING, by name.
         compiled: machine code, which rewrites usual messages.
     """
     count = messages.num_rows
@@ -125,7 +125,7 @@ def plain_messages(
 
 
 def _may_be_parsed(values: pa.Array) -> Bools:
-    """The mask of values that are parsed together; the others are judged alone: bool [n]."""
+    """Return the mask of values to parse together: bool [n]. The others are judged one by one."""
     misread = deep_ones(values) | may_be_misread(values, has_decimals=False)
     return looks_like_object(values) & ~misread
 
@@ -163,7 +163,7 @@ class _MessageRewriter:
 def _written(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
-    """The texts of rewritten messages, and the mask of those to read alone: strings [n], bool [n].
+    """Return the rewritten messages, strings [n], and the mask of those to read alone, bool [n].
 
     Args:
         fields: the fields of `_FIELDS`.
@@ -194,17 +194,17 @@ def _written(
 
 
 def _quoted(names: pa.Array) -> pa.Array:
-    """Names as JSON strings [n]; few of them differ."""
+    """Return names as JSON strings [n]; only few differ."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
 def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
-    """Rewrite one message; None if it means no row.
+    """Rewrite one message, or return None for a message without a row.
 
     Raises:
-        UnreadableRecordError: it is not JSON, or has images that are not documents.
+        UnreadableRecordError: the message is not JSON, or its images are not documents.
     """
     document = load_document(value)
     if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
@@ -247,7 +247,7 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 
 
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
-    """Keys as JSON with the column `_id`; null where a key has none: binary [n]."""
+    """Return keys as JSON with the column `_id`, or null without one: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):

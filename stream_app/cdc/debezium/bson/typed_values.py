@@ -112,7 +112,7 @@ class TypedColumn:
     is_chosen: bool = False
 
     def allows(self, mongo_kind: MongoKind) -> bool:
-        """Whether such a value has a meaning in the column."""
+        """Return whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
         is_asked = self.is_chosen and _IF_CHOSEN.get(family) is mongo_kind
         return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_asked
@@ -144,7 +144,7 @@ class TypedColumn:
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
-    """The mask of documents with a value that its column does not take: bool [n].
+    """Return the mask of documents with a value that its column does not accept: bool [n].
 
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
@@ -166,10 +166,10 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
 
 
 def typed_value(value: Any, column: TypedColumn) -> Any:
-    """Plain JSON of one value for its column.
+    """Return plain JSON of one value for its column.
 
     Raises:
-        UnreadableRecordError: the value has no meaning there, or is none of its kind.
+        UnreadableRecordError: the value has no meaning in the column, or not the form of its kind.
     """
     kind = kind_of(value)
     if not column.allows(kind):

@@ -26,7 +26,7 @@ from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
 
 @dataclass(frozen=True, slots=True)
 class _LogOrder:
-    """How texts of one form have a position in a log.
+    """The form of a connector's position texts, and their order in its log.
 
     Attributes:
         form: an expression with groups ``a``, ``b`` and ``c``, the numbers; and perhaps ``log``.
@@ -59,7 +59,7 @@ _IN_SEQUENCE = "postgresql"
 
 
 def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPositions:
-    """The position of each change; unknown where its connector has no order.
+    """Return the position of each change; unknown for a connector without an order.
 
     Args:
         connectors, ids, sequences: strings [n]; ``source.connector``, ``transaction.id`` and

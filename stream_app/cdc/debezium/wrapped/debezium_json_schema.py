@@ -164,7 +164,7 @@ def _survey(
 
 
 def debezium_json_schema(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which looks up schemas in registries."""
     return FormatDeclaration(
         name=_NAME,
         section=SECTION,

@@ -59,7 +59,7 @@ class ProtobufField:
 
     Attributes:
         has_presence: whether a missing value is null; else it is the type's zero.
-        symbols: of an enum, by number.
+        symbols: the names of an enum's values, by number.
         inner: the value's field, of a wrapper.
         is_list: whether it is repeated, and no map.
         has_default: whether proto2 declares a value for messages without the field.

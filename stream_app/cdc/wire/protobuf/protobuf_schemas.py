@@ -29,10 +29,10 @@ _SHOWN_MAX = 160
 
 
 def check_protoc(name: str) -> None:
-    """Check that protoc is there.
+    """Check that protoc is installed.
 
     Args:
-        name: of the format.
+        name: the name of the format, for the error.
 
     Raises:
         UsageError: the extra is not installed.

@@ -1,6 +1,6 @@
 """Lists the aggregate functions by name.
 
-A new function is a function of this room, a line below, and its traits in
+A new aggregate function needs a function in this package, a line below, and traits in
 `model.schema.aggregate_function`.
 
 Source: Paimon `mergetree/compact/aggregate/factory/FieldAggregatorFactory.java`.

@@ -33,7 +33,7 @@ from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
-    """Choose the last value, for ``primary-key``: all rows of a key have the same value."""
+    """Choose the last value, for ``primary-key``, whose values are equal in all rows of a key."""
     del column
     return changes.newest
 
@@ -45,7 +45,7 @@ def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 
 
 def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
-    """Choose the newest value that is not null; undoing a value leaves null."""
+    """Choose the newest value that is not null. Undoing a value gives null."""
     if changes.ops is None:
         return nearest_valid(column, changes, changes.newest, -1)
     valid = changes.valid(column)
@@ -56,7 +56,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[place] & (place >= 0)
     chosen = np.where(is_value, place, -1)
     if changes.has(ChangeOp.ADD_OLDER):
-        # A late value fills a gap.
+        # A late value fills a null.
         late = (
             changes.is_any(ChangeOp.ADD_OLDER)
             & valid
@@ -68,7 +68,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
 
 
 def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
-    """Choose the oldest value, even if it is null; a late row's value is older."""
+    """Choose the oldest value, even if it is null. A late row's value is older."""
     del column
     changes.refuse_take_back("first_value")
     if changes.ops is None:
@@ -89,7 +89,7 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
 
 
 def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
-    """The last change that sets the value: a SET, the first call, or a late one after it."""
+    """Return the last change that sets the value: a SET, the first call, or a later late one."""
     first = changes.first(calls)
     opens = np.zeros(len(changes.rows), np.bool_)
     opens[first[first < len(opens)]] = True
@@ -103,13 +103,13 @@ def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
 
 
 def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way: int) -> Indices:
-    """The row of the first value that is not null, counted from one end of each segment.
+    """Return the row of the first value that is not null, from one end of each segment.
 
-    Most are found at once, so only segments with a null go on. Without any value the result is the
-    row at the end, which has null as well.
+    Only segments with a null at this end take further steps. Without any value the result is the
+    row at this end, which is also null.
 
     Args:
-        ends: int64 [segments], rows.
+        ends: int64 [segments], the row at this end of each segment.
         way: 1 forward from the oldest row, -1 back from the newest.
     """
     if not column.null_count:
@@ -119,7 +119,7 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way:
     places = changes.ends if way < 0 else changes.starts
     nearest = ends.copy()
     for number in range(1, min(changes.depth, SHALLOW)):
-        # Numbers choose three times faster than a mask without a pattern.
+        # Selecting by indices is three times faster than by an irregular mask.
         open_ones = open_ones[np.flatnonzero(changes.lengths[open_ones] > number)]
         rows = changes.rows[places[open_ones] + way * number]
         is_valid = valid[rows]
@@ -136,12 +136,13 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way:
 
 
 def valid_or_set(changes: SegmentChanges, valid: Mask) -> Mask:
-    """The mask of changes with a value that is not null, or that set the value even to null."""
+    """Return the mask of changes with a value, or that set the value even to null."""
     return ~changes.is_any(ChangeOp.CLEAR) & (valid | changes.is_any(ChangeOp.SET))
 
 
 def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
-    # A late row replaces the value only once a value was taken in, so each change needs the last.
+    # A late row replaces the value only after a first value, so each change depends on the previous
+    # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
     chosen = np.full(len(changes.starts), -1, dtype=np.int64)
     add, older = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
@@ -197,14 +198,14 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Indices:
-    """The extreme for segments of few changes: each round compares the next value with the best."""
+    """Return the extreme of short segments: each round compares the next value with the best."""
     best = changes.oldest.copy()
     valid = valid_rows(column) if column.null_count else None
     wins_by = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_rows:
         segments, rows = all_segments, all_rows
         if valid is not None:
-            # A null loses against any value.
+            # A null loses to any value.
             rivals, is_value = valid[best[segments]], valid[rows]
             gains, both = np.flatnonzero(is_value > rivals), np.flatnonzero(is_value & rivals)
             best[segments[gains]] = rows[gains]

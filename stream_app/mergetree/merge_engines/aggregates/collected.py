@@ -1,7 +1,7 @@
 """Computes ``collect``, ``merge_map``, ``nested_update`` and ``nested_partial_update``.
 
-Where Paimon uses a hash set, elements have the order of their arrival. Where Paimon uses a hash
-map, an element keeps the position at which its key first appeared.
+Elements of Paimon's hash sets are in order of arrival here. Elements of its hash maps keep the
+position at which their key first appeared.
 
 Source: Paimon `mergetree/compact/aggregate/FieldCollectAgg.java`, `FieldMergeMapAgg.java`,
 `FieldNestedUpdateAgg.java`, `FieldNestedPartialUpdateAgg.java`.
@@ -37,11 +37,11 @@ from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
 def collected_elements(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Collect all elements in the order of changes; with ``distinct`` each once.
 
-    Undoing an array takes one equal element away for each of its own, the oldest first.
+    Undoing an array removes one equal element for each of its own, the oldest first.
     """
     if not how.distinct:
         return folded_elements(column, changes, _all)
-    # Each row of a merge, even one with null, makes the elements distinct.
+    # Each merged row, even one with null, makes the elements distinct.
     calls = changes.any(changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_begun())
     is_merged = calls & (changes.merges_alone | (changes.lengths > 1))
     return folded_elements(column, changes, _distinct, is_merged)
@@ -66,9 +66,9 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
 
 
 def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
-    """The places of elements that no later change takes back, ascending.
+    """Return the places of elements that no later change undoes, ascending.
 
-    Equal elements of one segment, of which the second is taken back::
+    Equal elements of one segment, of which the second is undone::
 
         of_pair   [0, 0, 0, 0]
         undoes    [F, T, T, F]
@@ -81,8 +81,8 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
     ends = np.append(starts[1:], len(group)) - 1
     sums = np.cumsum(change)
     level = sums - np.repeat(sums[starts] - change[starts], ends - starts + 1)
-    # Elements that are not there cannot be taken back: the level never falls below 0. A bound that
-    # falls from group to group lets one running minimum serve all of them.
+    # Missing elements cannot be undone, so the level never falls below 0. A bound that falls from
+    # group to group lets one running minimum serve all groups.
     falls = group * (2 * len(group) + 2)
     lowest = np.minimum.accumulate(level - falls) + falls
     left = level[ends] - np.minimum(lowest[ends], 0)
@@ -109,7 +109,7 @@ def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
 def updated_rows(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
-    Undoing an array takes away the rows of its keys, or without a key the equal ones.
+    Undoing an array removes the rows with its keys, or without ``nested-key`` the equal rows.
     """
     if how.count_limit != NO_LIMIT:
         return limited_update(column, changes, how)
@@ -151,7 +151,7 @@ def partially_updated_rows(
 
 
 def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
-    """A number for the key of each row: int64 [n]."""
+    """Return a number for each row's key: int64 [n]."""
     return row_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
 
 
@@ -164,14 +164,14 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
 
 
 def _newest(elements: Elements, of_pair: Indices) -> Elements:
-    """The newest element of each remaining pair, at the place of the oldest one."""
+    """Return each remaining pair's newest element, at the place of the oldest."""
     stands = np.flatnonzero(standing_elements(elements, of_pair))
     elements, of_pair = elements.where(stands), of_pair[stands]
     order = np.lexsort((elements.rank, elements.segments))
     ordered, of_pair = elements.where(order), of_pair[order]
     firsts = first_of_each(of_pair)
     last = np.zeros(int(of_pair.max(initial=-1)) + 1, np.int64)
-    last[of_pair] = np.arange(len(of_pair))  # of several numbers for one place the last one stays
+    last[of_pair] = np.arange(len(of_pair))  # the last of several numbers for one place wins
     return ordered.where(last[of_pair[firsts]])
 
 

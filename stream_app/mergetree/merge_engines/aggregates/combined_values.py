@@ -23,7 +23,7 @@ value a group. A group has two values at least."""
 
 
 def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
-    """The mask of changes with a value that still counts: bool [changes]."""
+    """Return the mask of changes with a value that still counts: bool [changes]."""
     if changes.ops is None:
         return changes.valid(column)
     return (
@@ -34,7 +34,7 @@ def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
 
 
 def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: Combine) -> Folded:
-    """Combine each segment into one value: a single value stays as it is, and no value gives null.
+    """Combine each segment into one value. A single value stays unchanged, and no value gives null.
 
     Three segments of four changes, whose values are added up::
 
@@ -47,7 +47,7 @@ def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: C
                    [3, 4, null]
 
     Args:
-        counts: bool [changes], whose values are combined.
+        counts: bool [changes], the changes whose values are combined.
     """
     places, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
     ends = np.cumsum(sizes)

@@ -1,7 +1,7 @@
 """Unfolds the elements of arrays and the entries of maps of all segments into one sequence.
 
-Functions of nested columns choose among existing elements: each returns the elements that stay, in
-order. Nothing is copied before that.
+Functions of nested columns choose among existing elements, and return the remaining ones in order.
+Nothing is copied before that.
 
 Source: Paimon `data/InternalArray.java`, `data/InternalMap.java`.
 """
@@ -25,10 +25,10 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 
 @dataclass(frozen=True, slots=True)
 class NestedColumn:
-    """A column of arrays or maps, and where its elements are.
+    """A column of arrays or maps, and the places of its elements.
 
     Attributes:
-        offsets: int64 [n + 1], of the rows' elements in `children`.
+        offsets: int64 [n + 1], where the rows' elements begin in `children`.
         children: the elements, or the keys and the values.
     """
 
@@ -38,16 +38,16 @@ class NestedColumn:
 
     @classmethod
     def of_column(cls, column: pa.Array) -> NestedColumn:
-        """The parts of a column."""
+        """Return the parts of a column."""
         is_map = pa.types.is_map(column.type)
         children = (column.keys, column.items) if is_map else (column.values,)
         return cls(column, column.offsets.to_numpy().astype(np.int64), children)
 
     def elements(self, rows: Indices) -> tuple[Indices, Indices]:
-        """The elements of some rows, in order: their places in the children, and their rows.
+        """Return the elements of rows in order, as places in the children and as row numbers.
 
         Returns:
-            int64 [m] each; the second counts from 0 up in the order of `rows`.
+            int64 [m] each; the second counts from 0 in the order of `rows`.
         """
         begins, sizes = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
         owners = np.repeat(np.arange(len(rows), dtype=np.int64), sizes)
@@ -57,10 +57,10 @@ class NestedColumn:
     def with_children(
         self, children: tuple[pa.Array, ...], owners: Indices, count: int
     ) -> pa.Array:
-        """Arrays or maps of some elements.
+        """Build `count` arrays or maps from elements.
 
         Args:
-            owners: int64 [m], ascending: which one each element belongs to.
+            owners: int64 [m], ascending; the array or map of each element.
         """
         bounds = np.searchsorted(owners, np.arange(count + 1))
         kind, offsets = self.column.type, pa.array(bounds, pa.int32())
@@ -74,11 +74,11 @@ class Elements:
     """The elements of the changes of k segments, one segment after the other.
 
     Attributes:
-        at: int64 [m], their places in the children of the column.
-        segments: int64 [m], from 0 up, ascending.
-        changes: int64 [m], when each came: a change's elements are together.
-        undoes: bool [m], which are taken back.
-        rank: int64 [m], the order of values, in which a late change is before the others.
+        at: int64 [m], their places in the column's children.
+        segments: int64 [m], from 0 on, ascending.
+        changes: int64 [m], the change of each; a change's elements are together.
+        undoes: bool [m], whether each undoes an element.
+        rank: int64 [m], the order of values, in which a late change precedes the others.
     """
 
     at: Indices
@@ -88,7 +88,7 @@ class Elements:
     rank: Indices
 
     def where(self, chosen: Mask | Indices) -> Elements:
-        """The elements where the mask is true."""
+        """Return the elements where the mask is true."""
         return Elements(
             self.at[chosen],
             self.segments[chosen],
@@ -98,7 +98,7 @@ class Elements:
         )
 
     def in_order(self) -> Elements:
-        """The same elements in the order of values."""
+        """Return the elements in the order of values."""
         return self.where(np.lexsort((self.rank, self.segments)))
 
 
@@ -109,16 +109,16 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 def folded_elements(
     column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Mask | None = None
 ) -> Folded:
-    """Fold each segment into one value: a single value stays as it is, and no value gives null.
+    """Fold each segment into one value. A single value stays unchanged, and no value gives null.
 
     Args:
-        even_alone: bool [segments], where also a value that is alone is made of its elements.
+        even_alone: bool [segments], whether even a single value is rebuilt from its elements.
     """
     counts = counted_changes(column, changes)
     undoes = counts & changes.is_any(ChangeOp.TAKE_BACK)
     adds = counts & ~undoes
     first, last = changes.first(adds), changes.last(adds)
-    # There is nothing to undo before the first value.
+    # Before the first value there is nothing to undo.
     undoes &= changes.places > np.repeat(first, changes.lengths)
     counts = adds | undoes
     sizes = changes.sums(counts.astype(np.int64))
@@ -143,21 +143,21 @@ def folded_elements(
 
 
 def nested_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-    """Arrays or maps of these elements, segment by segment."""
+    """Build arrays or maps of these elements, segment by segment."""
     at = pa.array(elements.at)
     children = tuple(child.take(at) for child in nested.children)
     return nested.with_children(children, elements.segments, count)
 
 
 def pair_numbers(segments: Indices, codes: Indices) -> Indices:
-    """A number from 0 up for each segment and code, int64 [m]."""
+    """Return a number from 0 on for each pair of segment and code: int64 [m]."""
     both = segments * (int(codes.max(initial=0)) + 1) + codes
     numbered: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
     return numbered
 
 
 def standing_elements(elements: Elements, of_pair: Indices) -> Mask:
-    """The mask of elements added after the last undone one of their pair: bool [m]."""
+    """Return the mask of elements after the last undoing one of their pair: bool [m]."""
     if not elements.undoes.any():
         return np.ones(len(of_pair), np.bool_)
     undone = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
@@ -167,5 +167,5 @@ def standing_elements(elements: Elements, of_pair: Indices) -> Mask:
 
 
 def first_of_each(of_pair: Indices) -> Indices:
-    """The place of the first element of each pair, ascending: int64 [pairs]."""
+    """Return the place of each pair's first element, ascending: int64 [pairs]."""
     return np.sort(np.unique(of_pair, return_index=True)[1])

@@ -1,4 +1,4 @@
-"""Computes, step by step, functions whose elements depend on the value so far.
+"""Computes, step by step, functions whose result depends on the value so far.
 
 ``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one change of
 each segment, for all segments at once (`SegmentChanges.rounds`).
@@ -37,7 +37,7 @@ class HeldElements:
     """The elements of each segment.
 
     Attributes:
-        at: int64 [m], places in the children of the column.
+        at: int64 [m], the places in the column's children.
         segments: int64 [m], ascending.
     """
 
@@ -52,19 +52,19 @@ class HeldElements:
         return cls(np.concatenate([part.at for part in parts])[order], segments[order])
 
     def where(self, chosen: Mask | Indices) -> HeldElements:
-        """The elements where the mask is true."""
+        """Return the elements where the mask is true."""
         return HeldElements(self.at[chosen], self.segments[chosen])
 
     def merged_with(self, other: HeldElements) -> HeldElements:
-        """The elements of both; in a shared segment, those of `self` come first."""
+        """Return the elements of both; in a shared segment, those of `self` come first."""
         return HeldElements.joined((self, other))
 
     def sizes(self, count: int) -> Indices:
-        """The number of elements of each segment: int64 [count]."""
+        """Return the number of elements of each segment: int64 [count]."""
         return np.bincount(self.segments, minlength=count)
 
     def positions(self) -> Indices:
-        """The position of each element in its segment, from 0 up."""
+        """Return the position of each element in its segment, from 0 on."""
         starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
         sizes = np.diff(starts, append=len(self.segments))
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
@@ -91,7 +91,7 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
         both = held.where(is_full[held.segments] | valid[held.at]).merged_with(new)
         if not how.nested_key:
             return both
-        # A full segment keeps what it has, also when it has a key twice.
+        # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(is_full[both.segments], -np.arange(len(both.at)) - 1, codes[both.at])
         of_pair = pair_numbers(both.segments, keys - keys.min(initial=0))
         firsts = first_of_each(of_pair)
@@ -125,7 +125,7 @@ def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAg
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[rows.type.get_field_index(how.time_field or rows.type[-1].name)]
-    # Java compares UTF-16, which is the order of bytes for all but the rarest characters.
+    # Java compares UTF-16, which differs from the order of bytes only for very rare characters.
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
@@ -152,7 +152,7 @@ def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAg
 
 
 def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
-    """The values of the changes, one a change: the column may be a small part of a large one."""
+    """Return one value per change. The column may be a small slice of a large one."""
     values = column.take(pa.array(changes.rows))
     return NestedColumn.of_column(values), replace(changes, rows=changes.places)
 

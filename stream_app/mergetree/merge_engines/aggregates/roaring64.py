@@ -1,8 +1,8 @@
 """Encodes bitmaps of 64-bit numbers as Java's `Roaring64Bitmap`, which has no portable format.
 
-A value has the byte 1 (0: an empty bitmap, and nothing follows), a tree, and containers. The tree
-gives the high 48 bits of numbers the index of a container. The container has their low 16 bits in
-the bytes of the portable 32-bit format. All is little-endian but for the 48 bits.
+A value has the byte 1, a tree, and containers; an empty bitmap is the byte 0. The tree maps the
+high 48 bits of numbers to the index of a container. The container has their low 16 bits in the
+portable 32-bit format. All numbers are little-endian except the 48 bits.
 
 Java stores containers in the order of their creation; this encoder stores them in the order of
 their numbers. So equal bitmaps have equal bytes here, although Java may write other bytes. Java
@@ -49,7 +49,7 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     """Decode the numbers of a value.
 
     Raises:
-        ValueError, IndexError, struct.error: it is not a bitmap.
+        ValueError, IndexError, struct.error: the bytes are not a bitmap.
     """
     if data[0] == 0:
         return {}
@@ -69,7 +69,7 @@ def written_bitmaps(bitmaps: Bitmaps) -> bytes:
     """Encode numbers, with runs where these are shorter.
 
     Args:
-        bitmaps: they are compressed in place.
+        bitmaps: the bitmaps, which are compressed in place.
     """
     containers = [
         _Container(
@@ -90,7 +90,7 @@ def written_bitmaps(bitmaps: Bitmaps) -> bytes:
 
 
 def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
-    """The union of all bitmaps."""
+    """Return the union of all bitmaps."""
     united: dict[int, BitMap] = {}
     for bitmaps in values:
         for high, bitmap in bitmaps.items():
@@ -99,9 +99,9 @@ def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
 
 
 def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
-    """The container's index of each high 48 bits, and the end of the tree.
+    """Return high 48 bits → index of the container, and the end of the tree.
 
-    A node's children follow it, so leaves are found without going through the tree.
+    A node's children follow it, so the leaves can be read in one pass.
     """
     (left,) = struct.unpack_from("<q", data, 1)
     index_of: dict[int, int] = {}
@@ -120,7 +120,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
 
 def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, bytes]]:
-    """Read the containers: the form, cardinality and body of each, by its index."""
+    """Read the form, cardinality and body of each container, by index."""
     by_key = {}
     (arrays,) = struct.unpack_from("<i", data, position)
     position += 4
@@ -151,7 +151,7 @@ def _body_bytes(form: int, cardinality: int, data: bytes, position: int) -> int:
 
 
 def _portable(containers: Sequence[_Container]) -> bytes:
-    """A bitmap of 32-bit numbers in the portable format."""
+    """Encode a bitmap of 32-bit numbers in the portable format."""
     count, is_run = len(containers), [container.form == _RUN for container in containers]
     if any(is_run):
         flags = sum(run << place for place, run in enumerate(is_run))
@@ -159,7 +159,7 @@ def _portable(containers: Sequence[_Container]) -> bytes:
         head += flags.to_bytes((count + 7) // 8, "little")
     else:
         head = struct.pack("<II", _COOKIE, count)
-    # A run may lack its cardinality in Java; readers of the format count runs themselves.
+    # Java may omit a run container's cardinality; readers of the format count runs themselves.
     cardinalities = [max(container.cardinality, 1) - 1 & 0xFFFF for container in containers]
     for container, cardinality in zip(containers, cardinalities, strict=True):
         head += struct.pack("<HH", container.high, cardinality)
@@ -195,10 +195,10 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
 
 
 def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
-    """The tree of some keys that agree in the bytes before `depth`, a node before its children.
+    """Encode the tree of keys that share the bytes before `depth`, a node before its children.
 
     Args:
-        keys: six bytes each, ascending; a key's place is the index of its container.
+        keys: six bytes each, ascending; a key's index is that of its container.
     """
     first, last = keys[span[0]], keys[span[-1]]
     if len(span) == 1:
@@ -219,7 +219,7 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
 
 
 def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
-    """The body of a node, which maps bytes to children; words are 4 or 8 bytes, big-endian."""
+    """Encode a node's body, which maps bytes to children, in big-endian words."""
     most, size = _NODES[form]
     if most == 256:
         return sum(1 << byte for byte in bytes_of_children).to_bytes(size, "little")

@@ -1,7 +1,7 @@
-"""The changes of one column, step by step, for all keys of a window.
+"""The changes of one column, for all keys of a window.
 
-A change is a row of the window and its effect on the key's value so far. Every function of this
-room turns the changes of each segment into one value, in whole columns.
+A change is a row of the window and its effect on the key's value so far. Each function of this
+package folds the changes of each segment into one value, in whole columns.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java` (`agg`, `aggReversed`, `retract`),
 `mergetree/compact/PartialUpdateMergeFunction.java` (`initRow`).
@@ -55,8 +55,8 @@ class Segments:
     """The rows of all segments, and facts that do not depend on the changes' operations.
 
     Attributes:
-        rows: int64 [changes], the row of the batch of each change.
-        starts: int64 [segments], ascending, the first is 0; no segment is empty.
+        rows: int64 [changes], each change's row in the batch.
+        starts: int64 [segments], ascending from 0; no segment is empty.
     """
 
     rows: Indices
@@ -69,7 +69,7 @@ class Segments:
 
     @cached_property
     def lengths(self) -> Indices:
-        """Changes of each segment."""
+        """The number of changes of each segment."""
         return np.diff(self.starts, append=len(self.rows))
 
     @cached_property
@@ -89,12 +89,12 @@ class Segments:
 
     @cached_property
     def depth(self) -> int:
-        """Changes of the longest segment."""
+        """The number of changes of the longest segment."""
         return int(self.lengths.max()) if len(self.lengths) else 0
 
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
-        """The segments of each round but the first, and the rows of their changes."""
+        """The segments and the changes' rows of each round but the first."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
@@ -120,23 +120,23 @@ class SegmentChanges(Segments):
 
     Attributes:
         ops: int8 [changes]; None: all are `ChangeOp.ADD`.
-        merges_alone: a segment's only change is merged as well; else it stays as it is.
+        merges_alone: whether a segment's only change is merged too; else it stays unchanged.
     """
 
     ops: npt.NDArray[np.int8] | None = None
     merges_alone: bool = False
 
     def with_ops(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
-        """The same rows with other operations: int8 [changes]."""
+        """Return the same rows with other operations: int8 [changes]."""
         changes = SegmentChanges(
             self.rows, self.starts, ops if ops.any() else None, self.merges_alone
         )
-        # Cached facts about the segments stay valid.
+        # The cached facts about the segments stay valid.
         vars(changes).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
         return changes
 
     def is_any(self, *ops: ChangeOp) -> Mask:
-        """The mask of changes with one of these operations: bool [changes]."""
+        """Return the mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
             return np.full(len(self.rows), ChangeOp.ADD in ops)
         does = np.zeros(len(self.rows), np.bool_)
@@ -151,56 +151,52 @@ class SegmentChanges(Segments):
         return bool(self.is_any(*ops).any())
 
     def last(self, chosen: Mask) -> Indices:
-        """The place of each segment's last chosen change, -1 without one: int64 [segments]."""
-        # A running maximum costs a third of a `reduceat`, and its end may lie before the segment.
+        """Return the place of each segment's last chosen change, else -1: int64 [segments]."""
+        # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
         so_far = np.maximum.accumulate(np.where(chosen, self.places, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
     def first(self, chosen: Mask) -> Indices:
-        """The place of each segment's first chosen change; the number of changes without one."""
+        """Return the place of each segment's first chosen change, else the number of changes."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
     def any(self, chosen: Mask) -> Mask:
-        """The mask of segments with a chosen change: bool [segments]."""
+        """Return the mask of segments with a chosen change: bool [segments]."""
         has: Mask = self.sums(chosen.astype(np.int64)) > 0
         return has
 
     def sums(self, values: Indices) -> Indices:
-        """The sum of each segment, overflowing silently: int64 [segments]."""
+        """Return the sum of each segment, which overflows silently: int64 [segments]."""
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
     def in_order(self, chosen: Mask) -> Indices:
-        """The places of chosen changes, segment by segment, the oldest value first."""
+        """Return the places of chosen changes by segment, the oldest value first."""
         places = np.flatnonzero(chosen)
         if not self.has(ChangeOp.ADD_OLDER):
             return places
         is_late = self.is_any(ChangeOp.ADD_OLDER)[places]
         segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
-        # The last late value is the first of all.
+        # The last late value is the oldest of all.
         ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
         return ordered
 
     def row_at(self, places: Indices) -> Indices:
-        """Rows of the batch at places of changes; -1 stays -1."""
+        """Return the batch's rows at places of changes; -1 stays -1."""
         return np.where(places < 0, -1, self.rows[places])
 
     def valid(self, column: pa.Array) -> Mask:
-        """The mask of changes with a value that is not null: bool [changes].
-
-        Args:
-            column: the column of the batch.
-        """
+        """Return the mask of changes with a value that is not null: bool [changes]."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         return valid_rows(column)[self.rows]
 
     @cached_property
     def newest_values(self) -> Indices:
-        """The row of each segment's newest value, null or not; -1 where it was taken back."""
+        """Return the row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest
         place = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
@@ -208,14 +204,14 @@ class SegmentChanges(Segments):
         return self.row_at(np.where(is_value, place, -1))
 
     def since_begun(self) -> Mask:
-        """The mask of changes from the last restart on, which still count: bool [changes]."""
+        """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
         begun = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
         return self.places >= np.repeat(begun, self.lengths)
 
     def without_take_back(self) -> SegmentChanges:
-        """The same changes without those that undo a value (``ignore-retract``)."""
+        """Return the changes without those that undo a value (``ignore-retract``)."""
         if not self.has(ChangeOp.TAKE_BACK):
             return self
         assert self.ops is not None
@@ -227,7 +223,7 @@ class SegmentChanges(Segments):
         """Refuse to undo values.
 
         Raises:
-            MergeError: a change takes a value back.
+            MergeError: a change undoes a value.
         """
         if self.has(ChangeOp.TAKE_BACK):
             raise MergeError(
@@ -239,26 +235,27 @@ class SegmentChanges(Segments):
             )
 
     def reduced(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
-        """The values of each segment's rows, reduced in their order.
+        """Reduce the values of each segment's rows, in order.
 
         Args:
-            values: [n], of the rows of the batch.
+            values: [n], the values of the batch's rows.
 
         Returns:
             [segments], of the same type.
         """
         if self.depth > SHALLOW and not np.issubdtype(values.dtype, np.floating):
             return np.asarray(reduce.reduceat(values[self.rows], self.starts), values.dtype)
-        # Floating-point numbers add up one after the other, which `reduceat` does not promise.
+        # Floating-point numbers must be added one after another, which `reduceat` does not
+        # guarantee.
         result = values[self.oldest]
         for segments, rows in self.later_rows:
             result[segments] = reduce(result[segments], values[rows])
         return result
 
     def rounds(self, chosen: Mask | None) -> Iterator[tuple[Indices, Indices]]:
-        """The chosen changes (None: all) in their order, one of each segment at a time.
+        """Yield the chosen changes (None: all) in rounds, one change of each segment at a time.
 
-        For functions in which each change needs the result of the one before. A round works on all
+        It serves functions in which each change needs the previous result. A round handles all
         segments at once; there are as many rounds as the longest segment has changes.
 
         Yields:

@@ -1,9 +1,8 @@
 """Computes ``sum`` and ``product`` with Java's arithmetic.
 
-Whole numbers overflow silently, floating-point numbers add up one after the other, and a decimal
-that overflows becomes null. Decimals are computed as unscaled integers. Up to 18 digits they are
-int64. Longer ones are Python integers in an object array, on which NumPy operates element by
-element.
+Integers overflow silently, floating-point numbers are added one after another, and a decimal that
+overflows becomes null. Decimals are computed as unscaled integers. Up to 18 digits they are int64.
+Longer ones are Python integers in an object array, on which NumPy operates element by element.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldSumAgg.java`, `FieldProductAgg.java`,
 `utils/DecimalUtils.java`, `data/Decimal.java#fromBigDecimal`; Java's `BigDecimal`.
@@ -41,19 +40,19 @@ Integers = npt.NDArray[Any]
 
 
 def _limbs(column: pa.Array) -> Indices:
-    """The low and high 64 bits of decimals: int64 [n, 2]; arbitrary for nulls."""
+    """Return the low and high 64 bits of decimals: int64 [n, 2]; arbitrary for nulls."""
     values = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
     limbs: Indices = values[column.offset : column.offset + len(column)]
     return limbs
 
 
 def compact_integers(column: pa.Array) -> Indices:
-    """The unscaled numbers of decimals with up to 18 digits: int64 [n]."""
+    """Return the unscaled numbers of decimals with up to 18 digits: int64 [n]."""
     return np.ascontiguousarray(_limbs(column)[:, 0])
 
 
 def integers(column: pa.Array) -> Integers:
-    """The unscaled numbers of decimals of any precision: object [n]."""
+    """Return the unscaled numbers of decimals of any precision: object [n]."""
     limbs = _limbs(column)
     low = limbs[:, 0].astype(np.uint64).astype(object)
     whole: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
@@ -80,9 +79,7 @@ def _from_limbs(limbs: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
 
 
 def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask:
-    """The mask of results that become null. Java does not check sums of up to 18 digits but for 64
-    bits.
-    """
+    """Return the mask of results that become null; Java checks sums of ≤ 18 digits for 64 bits."""
     digits_max = 10**data_type.precision
     bound = 1 << 63 if is_sum and data_type.precision <= COMPACT_PRECISION else digits_max
     return np.asarray(np.abs(values) >= bound, np.bool_)
@@ -97,7 +94,7 @@ def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
     """Divide at the same scale, rounded half up.
 
     Raises:
-        MergeError: a divisor is zero, or a quotient has no end (1 ÷ 3), which Java refuses.
+        MergeError: a divisor is zero, or a quotient does not terminate (1 ÷ 3), which Java refuses.
     """
     if (divisor == 0).any() or ((dividend * _ENDS_WITHIN) % divisor != 0).any():
         raise MergeError(
@@ -119,7 +116,7 @@ _Values = npt.NDArray[Any]
 
 
 def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
-    """The sum of the values that are not null; undoing a value subtracts it."""
+    """Return the sum of the values that are not null. Undoing a value subtracts it."""
     if changes.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, changes)
     counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
@@ -143,10 +140,10 @@ def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
 
 
 def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
-    """The product of the values that are not null; undoing a value divides by it.
+    """Return the product of the values that are not null. Undoing a value divides by it.
 
     Raises:
-        MergeError: a division by zero, or a decimal quotient without an end.
+        MergeError: a divisor is zero, or a decimal quotient does not terminate.
     """
     counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
@@ -181,7 +178,7 @@ def _numbers(column: pa.Array) -> _Values:
 
 
 def _array(values: _Values, has: Mask | None, data_type: pa.DataType) -> pa.Array:
-    """Convert values to a column; as in Java, whole numbers lose the bits that do not fit."""
+    """Convert values to a column. As in Java, integers lose the bits that do not fit."""
     return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has, data_type)
 
 
@@ -200,7 +197,7 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
 
 
 def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
-    """Divide whole numbers where `divides`, rounded toward zero."""
+    """Divide integers where `divides`, rounded toward zero."""
     if (divides & (divisor == 0)).any():
         raise MergeError(
             "the aggregate function product cannot undo a row by a division by zero",
@@ -216,11 +213,11 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
         values = np.where(counts, compact_integers(column)[changes.rows], 0)
-        # A sum of 18 digits, which is not checked; below this bound no partial sum leaves 64 bits.
+        # Sums of 18 digits are not checked. Below this bound no partial sum exceeds 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
             total = changes.sums(np.where(minus, -values, values))
             if kind.precision <= STORED_AS_INT32:
-                total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer cuts it
+                total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
             return from_compact_integers(total, changes.any(counts), kind)
     whole = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)

@@ -18,7 +18,7 @@ from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def joined_texts(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
-    """The texts that are not empty, in order; a late text comes before the others."""
+    """Join the texts that are not empty, in order; a late text precedes the others."""
     changes.refuse_take_back("listagg")
 
     valid = full = counted_changes(column, changes)
@@ -33,7 +33,7 @@ def joined_texts(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
         column, segments = _distinct(texts, segments, how.delimiter)
         rows = np.arange(len(column))
         bounds = np.searchsorted(segments, np.arange(len(changes.starts) + 1))
-    # Empty texts alone give an empty result, and no texts give null.
+    # Only empty texts give an empty result, and no texts give null.
     return _joined(column, rows, bounds, how.delimiter, changes.any(valid) if has_empty else None)
 
 
@@ -42,13 +42,13 @@ def _joined(
 ) -> pa.Array:
     """Join the texts of each segment.
 
-    All are taken at once, with the delimiter between those of a segment. So the bytes of a
-    segment lie behind each other. That takes half the time of `binary_join`.
+    One take gathers all texts, with the delimiter between those of a segment. So the bytes of a
+    segment are contiguous. That takes half the time of `binary_join`.
 
     Args:
         rows: int64 [m], the text of each place.
-        bounds: int64 [segments + 1], the place where each segment begins, and the end.
-        is_text: bool [segments], which results are not null; None: those of a text.
+        bounds: int64 [segments + 1], where each segment begins, and the end.
+        is_text: bool [segments], which results are not null; None: those with a text.
     """
     has = bounds[1:] > bounds[:-1]
     is_behind = np.ones(len(rows) + 1, np.bool_)
@@ -65,7 +65,7 @@ def _joined(
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
-    """The first text of each segment as it is, then each new part of the others once.
+    """Return each segment's first text unchanged, then each new part of the others once.
 
     Two segments of two texts::
 

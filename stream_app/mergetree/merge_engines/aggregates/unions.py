@@ -1,7 +1,7 @@
 """Unites sets of numbers in byte columns: Roaring bitmaps, and sketches that count distinct values.
 
-A C++ library parses each value into an object, so values are united one by one. A value without
-others in its segment stays unchanged. Paimon can read the resulting bytes.
+A C++ library parses each value into an object, so values are united one by one. A segment's only
+value stays unchanged. Paimon can read the resulting bytes.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldRoaringBitmap{32,64}Agg.java`,
 `FieldHllSketchAgg.java`, `FieldThetaSketchAgg.java`, `utils/{HllSketchUtil,ThetaSketch}.java`.
@@ -43,7 +43,7 @@ _HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
 def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
-    """Make a function that unites the values that are not null."""
+    """Return an aggregate function that unites the values that are not null."""
     union = UNIONS[function]
 
     def unite(values: pa.Array, bounds: Indices) -> pa.Array:
@@ -61,7 +61,7 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
 
 
 def unreadable_set(function: str, value: bytes) -> str | None:
-    """The reason why a value cannot be united with others; None if it can."""
+    """Return the reason why a value cannot be united with others; None if it can."""
     try:
         UNIONS[function]([value, value])
     except _UNREADABLE as error:
@@ -70,7 +70,7 @@ def unreadable_set(function: str, value: bytes) -> str | None:
 
 
 def missing_package(function: str) -> str | None:
-    """The package that a function needs but Python lacks; None if it is there."""
+    """Return the missing package that a function needs; None if it is installed."""
     is_missing = function in SKETCHES and find_spec("datasketches") is None
     return "datasketches" if is_missing else None
 
@@ -90,7 +90,7 @@ def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
 def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
     """Unite sketches, for ``hll_sketch``: compact, with 4 bits for each register.
 
-    Merges in pairs, and each result becomes bytes, as in Paimon. A new sketch limits the result's
+    It merges pairwise and serializes each result, as Paimon does. A new sketch limits the result's
     buckets, and the estimate depends on the order of additions.
     """
     import datasketches  # noqa: PLC0415 - an extra, and slow to load
@@ -116,7 +116,8 @@ def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:
         union.update(datasketches.compact_theta_sketch.deserialize(value))
     result = bytes(union.get_result(True).serialize())
     if result[0] > _ONE_HASH:
-        # A sampling probability that compact sketches do not use: Java writes 1, C++ nothing.
+        # Java writes 1 for the sampling probability, which compact sketches do not use; C++ writes
+        # nothing.
         result = result[:12] + struct.pack("<f", 1.0) + result[16:]
     return result
 
@@ -136,12 +137,12 @@ def _check_hll(data: bytes) -> None:
     Source: Apache DataSketches `HllUtil.java`, `PreambleUtil.java`.
 
     Raises:
-        ValueError: it is such a sketch.
+        ValueError: the sketch announces exceptions but has none.
     """
     if len(data) <= _HLL_HEAD or data[7] & _HLL_MODE != _HLL_4_BITS:
-        return  # the library refuses texts that are too short, and other forms have no exceptions
+        return  # the library refuses short bytes, and other forms have no exceptions
     if any(data[_HLL_EXCEPTIONS:_HLL_HEAD]):
-        return  # the library looks for the bucket in them, and reports a missing one
+        return  # the library searches them for the bucket, and reports a missing one
     buckets = np.frombuffer(data, np.uint8, offset=_HLL_HEAD)
     if (buckets >> 4 == _IS_EXCEPTION).any() or (buckets & _IS_EXCEPTION == _IS_EXCEPTION).any():
         raise ValueError("a bucket of the sketch is an exception, and the sketch lists none")

@@ -1,1 +1,1 @@
-"""Compacts tables without keys: joins small files. Start with `append_coordinator`."""
+"""Compacts append tables by joining small files. Start with `append_coordinator`."""

@@ -1,4 +1,4 @@
-"""Coordinates the compactions of a table without keys and buckets: joins small files.
+"""Coordinates the compactions of a table without keys and buckets, which join small files.
 
 `table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
 own files, and writes never wait for them. `append_rounds` plans tasks beside the job; the rest
@@ -49,7 +49,7 @@ PENDING_TASKS_MAX = 5000
 
 @dataclass(slots=True)
 class _Running:
-    """A task whose result is not committed yet; `since`: seconds of the steady clock."""
+    """A task whose result is not committed yet; `since` is in seconds of the steady clock."""
 
     request: CompactRequest
     future: Future[BucketChange]
@@ -63,10 +63,7 @@ class _Running:
 
 
 class AppendCompactCoordinator:
-    """Plans tasks, and keeps the running ones under the name of their first file.
-
-    Implements `Compactions`.
-    """
+    """Implements `Compactions` by tasks, which it keeps under the name of their first file."""
 
     def __init__(
         self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None
@@ -94,14 +91,14 @@ class AppendCompactCoordinator:
         return None
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in these partitions only."""
+        """Compact only these partitions."""
         if self._partitions != frozenset(partitions):
             # The restriction drops tasks that were planned for other partitions.
             self._partitions = frozenset(partitions)
             self.rounds.ask(starts_anew=True)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Forget partitions that another writer changed: running tasks may not fit any more."""
+        """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed = set(buckets)
         self._changed_at = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
@@ -118,7 +115,7 @@ class AppendCompactCoordinator:
             self.rounds.ask()
 
     def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
-        """Start the planned tasks, and plan again when there are new snapshots."""
+        """Start the planned tasks, and plan again if there are new snapshots."""
         self.rounds.read_until(None)
         return self._trigger()
 
@@ -134,7 +131,7 @@ class AppendCompactCoordinator:
         return begun
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Trigger compactions as `trigger` does, up to a snapshot: there are no levels to fill."""
+        """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
         self.rounds.read_until(bounds.last_snapshot)
@@ -159,11 +156,11 @@ class AppendCompactCoordinator:
         ]
 
     def waiting_rows(self) -> int:
-        """Return 0: readers see the rows of such a table at once."""
+        """Return 0, because readers see the rows of such a table at once."""
         return 0
 
     def metrics(self) -> CompactionMetrics:
-        """The work that is open, and the attempts that failed. Any thread may call it."""
+        """Return metrics of open work and failed attempts. Any thread may call it."""
         return present_metrics(
             (),
             [OpenWork(work.future, work.since) for work in list(self._running.values())],
@@ -173,16 +170,16 @@ class AppendCompactCoordinator:
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when a task or the planning ends; at once when neither runs."""
+        """Wait until a task or the planning ends; return at once if neither runs."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
         futures += [] if self.rounds.running is None else [self.rounds.running]
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait for their commit. Failed tasks are logged and planned again.
+        """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
-        Starts the tasks planned since, for a caller that only waits.
+        It also starts newly planned tasks, for callers that only wait.
         """
         self._trigger()
         done = []
@@ -199,7 +196,7 @@ class AppendCompactCoordinator:
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """Note committed results; the planner may pick small files among them again."""
+        """Note committed results, whose small files the planner may pick again."""
         for compaction in finished:
             del self._running[_name(compaction.change)]
             self.failures.of_buckets.forget(compaction.bucket)
@@ -207,7 +204,7 @@ class AppendCompactCoordinator:
         self.rounds.ask()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """Note that the results may or may not have been committed: their files must stay."""
+        """Note that the results may or may not have been committed, so their files must stay."""
         for compaction in finished:
             self._running[_name(compaction.change)].is_in_doubt = True
 
@@ -217,7 +214,7 @@ class AppendCompactCoordinator:
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
         why: str,
     ) -> None:
-        """Delete the files of results that cannot be committed, and read the table's state anew.
+        """Delete the files of results that cannot be committed, and read the snapshot anew.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -229,7 +226,7 @@ class AppendCompactCoordinator:
         self.rounds.ask(starts_anew=True)
 
     def _take_plan(self) -> int:
-        """Hand the planned tasks to the executor when the plan is ready.
+        """Submit the planned tasks to the executor once the plan is ready.
 
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
@@ -258,7 +255,7 @@ def _name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """The failed tasks, until they are planned again. Implements `Failures`."""
+    """Keeps failed tasks until they are planned again. Implements `Failures`."""
 
     of_buckets: CompactionFailures[BucketId]
     _again: list[Task] = field(init=False, default_factory=list)
@@ -282,17 +279,17 @@ class FailedAppendTasks:
             self._again.append((request.partition, again))
 
     def ready(self) -> list[Task]:
-        """Files that may be tried again at this time."""
+        """The failed tasks whose retry is due."""
         return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
-        """The tasks of `ready`, which are removed: they are planned again."""
+        """Remove and return the tasks of `ready`, which the caller plans again."""
         ready = self.ready()
         self._again = [task for task in self._again if task not in ready]
         return ready
 
     def names(self) -> set[str]:
-        """Files that the planner must skip: they wait for a retry, or are damaged."""
+        """Names of files that the planner must skip: they wait for a retry or are damaged."""
         return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
 
     def to_be_retried(self) -> set[BucketId]:

@@ -1,8 +1,8 @@
-"""Finds small files of a table without keys and buckets, and decides which are joined.
+"""Finds small files of a table without keys and buckets, and plans which of them are joined.
 
-`append_rounds` owns it, and runs it in a thread of its own. A table may have a million files,
-and reading their manifests must not hold the job back. The first round reads the newest snapshot, a
-manifest at a time. Later rounds read the changes of each snapshot after it.
+`append_rounds` runs it in a thread, because a table may have a million files, and reading their
+manifests must not delay the job. The first round reads the newest snapshot manifest by manifest.
+Later rounds read the delta of each following snapshot.
 
 Source: Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
 """
@@ -44,8 +44,8 @@ class AppendPlan:
     """The outcome of a round.
 
     Attributes:
-        has_more: the round left files unread.
-        seen: number of the newest snapshot whose deletions are all known.
+        has_more: whether the round left files unread.
+        seen: the number of the newest snapshot whose deletions the planner knows completely.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -55,14 +55,14 @@ class AppendPlan:
 
 @dataclass(slots=True)
 class _Round:
-    """The files of a round, by partition: small ones, and the names of deleted ones."""
+    """The files of a round by partition: small files, and the names of deleted files."""
 
     by_partition: dict[bytes, list[DataFileMeta]]
     gone: dict[bytes, set[str]] = field(default_factory=dict)
     _small: int = field(init=False, default=0)
 
     def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
-        """Apply one manifest entry, and return how many small files the round has met."""
+        """Apply one manifest entry, and return the round's number of small files."""
         if entry.kind is FileKind.DELETE:
             self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
@@ -78,7 +78,7 @@ class _Round:
 
 
 def pack_rules(schema: TableSchema) -> PackRules:
-    """The packing rules of the table's options."""
+    """Return the packing rules from the table's options."""
     return PackRules(
         target_file_size=schema.target_file_size,
         open_file_cost=schema.core_options[SOURCE_SPLIT_OPEN_FILE_COST],
@@ -88,7 +88,7 @@ def pack_rules(schema: TableSchema) -> PackRules:
 
 @dataclass(slots=True)
 class AppendCompactPlanner:
-    """Remembers which files it has seen. Not thread safe: one round at a time."""
+    """Plans rounds, and remembers its position in the snapshots. Not thread safe."""
 
     table: FileStoreTable
     _last: int | None = field(init=False, default=None)
@@ -110,13 +110,13 @@ class AppendCompactPlanner:
         starts_anew: bool = False,
         last: int | None = None,
     ) -> AppendPlan:
-        """One round, over at most ``compaction.file-num-limit`` small files.
+        """Plan one round over at most ``compaction.file-num-limit`` small files.
 
         Args:
-            taken: names of files that a task compacts, or that cannot be compacted.
-            again: files of failed tasks, to be planned once more.
-            starts_anew: forget everything, and read the newest snapshot.
-            last: number of the last snapshot to read; None: no end.
+            taken: names of files that a task is compacting, or that cannot be compacted.
+            again: failed tasks, which are planned once more.
+            starts_anew: whether to forget all files and read the newest snapshot.
+            last: the number of the last snapshot to read; None: no end.
 
         Raises:
             FileNotFoundError: a snapshot to be read has expired.
@@ -144,10 +144,10 @@ class AppendCompactPlanner:
         return AppendPlan(tuple(tasks), has_more=has_more, seen=seen)
 
     def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
-        """The files of failed tasks that are still live.
+        """Return the failed tasks, reduced to files that are still live.
 
-        Rounds that ran while they waited may have passed snapshots that delete them. No later round
-        sees those deletions again.
+        While a task waited, a round may have read the snapshot that deletes its files. No later
+        round reads that snapshot again.
         """
         latest = self.table.snapshots.latest() if again else None
         if latest is None:
@@ -161,7 +161,7 @@ class AppendCompactPlanner:
         return by_partition
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
-        """Collect small files that no round has met; returns whether more may follow."""
+        """Collect small files that are new to the planner, and return whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
@@ -182,7 +182,7 @@ class AppendCompactPlanner:
         )
 
     def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
-        """The changes of the next snapshot; None when there is none."""
+        """Return the entries of the next snapshot; None if there is no further snapshot."""
         snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
         if self._next is None:
             latest = snapshots.latest()
@@ -201,9 +201,9 @@ class AppendCompactPlanner:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
-                # Rows of files that earlier rounds read were deleted, so the search starts anew.
-                # The round forgets its files, because a fresh read reports no deletions. It finds
-                # the live ones again.
+                # Rows were deleted from files of earlier rounds, so the search starts anew. The
+                # round forgets its files, because a fresh read reports no deletions, and finds the
+                # live ones again.
                 self._next, self._subs = None, {}
                 looked_at.forget()
                 return self._next_entries(looked_at)
@@ -216,7 +216,7 @@ Deletions = dict[str, tuple[str, int | None]]
 
 
 def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
-    """The deletion vectors that a snapshot names, without reading them."""
+    """Return each data file's deletion vector as index file and cardinality, without reading it."""
     return {
         meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
         for entry in manifests.read_index_manifest(snapshot.index_manifest)
@@ -225,9 +225,9 @@ def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
 
 
 def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) -> bool:
-    """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
+    """Whether to rewrite a file, because it is small or too many of its rows are deleted."""
     if file.schema_id > schema.schema_id:
-        return False  # this process would drop columns of a newer schema
+        return False  # this process does not know the newer schema and would drop its columns
     if file.file_size < schema.compaction_file_size:
         return True
     if file.file_name not in deletions:
@@ -250,7 +250,7 @@ def small_file_requests(
     *,
     full: bool = False,  # noqa: ARG001 - there are no levels to fill
 ) -> list[CompactRequest]:
-    """Plans one round over all small files of a snapshot; see `PlansCompactions`.
+    """Plan one round over all small files of a snapshot; see `PlansCompactions`.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

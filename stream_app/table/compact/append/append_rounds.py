@@ -1,7 +1,7 @@
-"""Runs the rounds of the append planner in threads, and decides when the next one is due.
+"""Runs the rounds of the append planner in threads, and decides when the next round is due.
 
-Planning reads manifests, and the job must not wait for that. `append_coordinator` owns the rounds:
-they belong to its caller's thread, and the planner belongs to a round's thread while that runs.
+Planning reads manifests, and the job must not wait for that. The thread that calls
+`append_coordinator` owns the rounds. The thread of a running round owns the planner.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class AppendRounds:
-    """The rounds of one table's planner; at most one runs.
+    """Runs the rounds of one table's planner, one at a time.
 
     Attributes:
-        is_due: whether another round may find something.
-        running: the round that runs, or whose plan is not taken yet.
+        is_due: whether another round may find files.
+        running: the running round, or one whose plan is not taken yet; else None.
     """
 
     def __init__(self, table: FileStoreTable) -> None:
@@ -39,21 +39,21 @@ class AppendRounds:
         self._failures = 0
 
     def ask(self, *, starts_anew: bool = False) -> None:
-        """Have another round; one that starts anew forgets all files, and reads the newest."""
+        """Request a round; `starts_anew` forgets all files and reads the newest snapshot."""
         self._starts_anew |= starts_anew
         self.is_due = not self._table.options[WRITE_ONLY]
 
     def read_until(self, last: int | None) -> None:
-        """Read no snapshot after this one; None: no end, so those behind an earlier end are due."""
+        """Set the last snapshot to read; None removes the limit and requests a round."""
         if last is None and self._last is not None:
             self.ask()
         self._last = last
 
     def begin(self, taken: Collection[str], again: Sequence[Task]) -> None:
-        """Begin a round; `taken` and `again` are those of `AppendCompactPlanner.plan`."""
+        """Begin a round with the arguments of `AppendCompactPlanner.plan`."""
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
-            again = ()  # the planner finds them like any others
+            again = ()  # the planner finds these files like any others
         self.is_due = False
         running, last = Future[AppendPlan](), self._last
 
@@ -69,7 +69,7 @@ class AppendRounds:
         Thread(target=plan, name="compaction-planner", daemon=True).start()
 
     def take_plan(self) -> AppendPlan | None:
-        """The plan of a round that has ended; None without one. After a failure a round is due.
+        """Return the plan of a finished round, else None. After a failure a new round is due.
 
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
@@ -81,7 +81,7 @@ class AppendRounds:
         if isinstance(error, UnsupportedTableError):
             raise error
         if error is not None:
-            # Most likely its snapshot expired during the read; the next commit finds a newer one.
+            # Most likely the snapshot expired during the read; the next round finds a newer one.
             _LOG.error("compactions of %s could not be planned: %s", self._table.location, error)
             self._starts_anew = True
             self._failures += 1

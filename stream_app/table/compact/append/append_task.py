@@ -1,4 +1,4 @@
-"""Rewrites files of a table without keys into fewer ones, in a task, in the order of their rows.
+"""Joins files of a table without keys in a task, and keeps the order of their rows.
 
 Called by `table.kinds.append`.
 
@@ -33,7 +33,7 @@ from stream_app.table.versions.deletion_vectors import deletion_vectors
 def append_request(
     partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
 ) -> CompactRequest:
-    """The request to rewrite these files, in this order."""
+    """Return the request to rewrite these files in this order."""
     return CompactRequest(
         partition=partition,
         bucket=bucket,
@@ -44,11 +44,11 @@ def append_request(
 
 
 def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Rewrite the rows of the request's files; on failure it deletes its files.
+    """Rewrite the rows of the request's files; a failure deletes the new files.
 
-    It leaves out rows that the latest snapshot deletes; the commit checks that no more were deleted
-    since. The other rows take sequence numbers from the first file's on, so they stay before the
-    rows of later files. A request with an order has them sorted.
+    It omits rows that the latest snapshot's deletion vectors mark; the commit checks that no more
+    are marked since. The other rows get sequence numbers from the first file's lowest number on, so
+    they precede the rows of later files. A request with an order sorts its rows.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -94,11 +94,11 @@ def sorted_requests(
     order: RowOrder,
     buckets: Collection[BucketId],
 ) -> list[CompactRequest]:
-    """The requests to bring the rows of each of some partitions into an order.
+    """Return requests to sort the rows of each partition.
 
     Raises:
-        UsageError: the order names no column, or one that gives none.
-        UnsupportedTableError: the table has a key or buckets, whose rows have an order already.
+        UsageError: the order names no column, or a column that cannot be sorted.
+        UnsupportedTableError: the table has a key or buckets, which determine the order of rows.
     """
     _check_order(table, order)
     if snapshot is None:

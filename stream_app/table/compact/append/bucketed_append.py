@@ -1,7 +1,6 @@
-"""Compacts bucketed tables without keys: joins neighbouring files of a bucket.
+"""Compacts bucketed tables without keys by joining neighbouring files of a bucket.
 
-These compactions pick other files than those of keyed tables. Writes never wait for them, because
-more files make reads slower, not wrong.
+Writes never wait for these compactions, because more files make reads slower, not wrong.
 
 Source: Paimon `append/BucketedAppendCompactManager.java`.
 """
@@ -53,10 +52,10 @@ class NeighbourPicker:
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
     def next_neighbours(self, *, full: bool) -> Files:
-        """Take the next neighbours from the queue; none if no compaction is worthwhile.
+        """Take the next neighbours from the queue; empty if no compaction is worthwhile.
 
         Args:
-            full: take all files after the large ones at the bucket's beginning.
+            full: whether to take all files after the large ones at the bucket's beginning.
         """
         if full:
             picked = pick_full(
@@ -66,7 +65,7 @@ class NeighbourPicker:
             )
             self.queue = () if picked else self.queue
             return picked
-        # Files that can never be neighbours again leave the queue as well.
+        # Files that can never be joined any more leave the queue as well.
         picked, self.queue = pick_compact_before(
             self.queue,
             target_file_size=self.schema.target_file_size,
@@ -97,7 +96,7 @@ class NeighbourPicker:
         unit: CompactUnit,  # noqa: ARG002
         change: BucketChange,
     ) -> None:
-        """Put the last file back if it is small, so that it may be picked again."""
+        """Put the last new file back into the queue if it is small."""
         for last in change.added[-1:]:
             if last.file_size < self.schema.compaction_file_size:
                 self.note_new(last)
@@ -120,8 +119,8 @@ class NeighbourPicker:
 def bucketed_append_manager(
     table: FileStoreTable, bucket: BucketId, files: FilesOfBucket
 ) -> CompactManager:
-    """The manager of a bucket of a table without a primary key."""
-    # Another engine has clustered the files above level 0: they stay.
+    """Return the manager of a bucket of a table without a primary key."""
+    # Files above level 0 were clustered by another engine, and stay.
     flat = [file for file in files.files if file.level == 0]
     picker = NeighbourPicker(table.schema, in_sequence(flat))
     return CompactManager(
@@ -141,10 +140,10 @@ def neighbour_requests(
     *,
     full: bool = False,
 ) -> list[CompactRequest]:
-    """All windows of neighbours in each bucket of a snapshot; see `PlansCompactions`.
+    """Plan the joins of neighbours in each bucket of a snapshot; see `PlansCompactions`.
 
     Args:
-        full: rewrite all files after the large ones at each bucket's beginning.
+        full: whether to rewrite all files after the large ones at each bucket's beginning.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

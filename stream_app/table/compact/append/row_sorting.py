@@ -1,11 +1,11 @@
 """Sorts the rows of a partition for a sorted compaction, in bounded memory.
 
-1. Read the columns of the order alone, and sample where rows lie.
-2. If the rows may not fit into memory, cut the order into ranges. Put the rows of each range into a
-   file on local disk.
-3. Sort range after range.
+1. Read only the sort columns, and sample their values.
+2. If the rows may not fit into memory, divide the sort order into ranges. Write the rows of each
+   range to a file on local disk.
+3. Sort one range after another.
 
-Called by append_task. One task sorts a whole partition; Paimon lets Spark or Flink shuffle it.
+append_task calls it. One task sorts a whole partition; in Paimon, Spark or Flink shuffles it.
 
 Source: Paimon `spark/sort/TableSorter.java`, `flink/shuffle/RangeShuffle.java`.
 """
@@ -42,8 +42,8 @@ class RowSorting:
     """Sorts rows.
 
     Attributes:
-        columns: the table's.
-        memory: bytes of Arrow that are sorted at a time.
+        columns: the table's columns.
+        memory: the maximum bytes of Arrow data in one sort.
     """
 
     order: RowOrder
@@ -53,11 +53,12 @@ class RowSorting:
     def rows(
         self, batches: BatchSource, order_columns: BatchSource, stored_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of all batches in their order.
+        """Yield the rows of all batches in sorted order.
 
         Args:
-            batches, order_columns: give all rows, whole or with the order's columns alone.
-            stored_bytes: of the files.
+            batches: reads all rows with all columns.
+            order_columns: reads all rows with only the sort columns.
+            stored_bytes: the total size of the files.
         """
         ranges = min(-(-_ARROW_OF_PARQUET * stored_bytes // self.memory), RANGES_MAX)
         if ranges <= 1:
@@ -78,13 +79,13 @@ class RowSorting:
         table = pa.Table.from_batches(batches)
         if self.order.strategy is OrderStrategy.ORDER:
             keys = []
-            for name in self.order.columns:  # a null comes first
+            for name in self.order.columns:  # nulls sort first
                 table = table.append_column(f"\0{name}", pc.is_valid(table.column(name)))
                 keys += [(f"\0{name}", "ascending"), (name, "ascending")]
             places = pc.sort_indices(table, sort_keys=keys)
             table = table.select(batches[0].schema.names)
         else:
-            # The last key of lexsort is its first.
+            # lexsort's last key is its primary one.
             places = pa.array(np.lexsort(self._words(table)[::-1]))
         yield from table.take(places).to_batches()
 
@@ -103,7 +104,7 @@ class RowSorting:
                 return hilbert_order(columns)
 
     def _bounds(self, batches: Iterator[pa.RecordBatch], ranges: int) -> Words:
-        """The first words at which ranges of about equal size begin: uint64 [ranges - 1]."""
+        """Return the words at which the later ranges of similar size begin: uint64 [ranges - 1]."""
         samples = [np.empty(0, dtype=np.uint64)]
         for batch in batches:
             step = -(-batch.num_rows // _SAMPLES_MAX)

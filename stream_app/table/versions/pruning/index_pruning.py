@@ -1,8 +1,8 @@
-"""Skips data files that hold no matching row, as their file indexes prove.
+"""Skips data files without a matching row, according to their file indexes.
 
 `table.read` calls it: planning uses the indexes in manifests, and reading uses those in files
-beside the data files. An index covers only its file's rows. So where versions are merged, a file
-may be skipped only together with its whole section.
+beside the data files. An index covers only its file's rows. So a merging read may skip a file only
+together with its whole section.
 
 Source: Paimon `fileindex/FileIndexPredicate.java`, `io/FileIndexEvaluator.java`.
 """
@@ -61,11 +61,10 @@ _OPPOSITES |= {other: one for one, other in _OPPOSITES.items()}
 
 @dataclass(frozen=True, slots=True)
 class IndexPruning:
-    """A condition that the indexes of a table's files are asked about.
+    """Tests a condition against the indexes of a table's files.
 
     Attributes:
-        unknown: the columns of which an index of an unknown kind was met, each with the kind. The
-            first one of a kind is logged.
+        unknown: the columns with an index of an unknown kind, and the kinds. Each is logged once.
     """
 
     table: FileStoreTable
@@ -117,7 +116,7 @@ class IndexPruning:
         return rows is None or bool(rows)
 
     def _warn_of_unknown(self, bodies: Bodies) -> None:
-        """Log each column with an index of a kind that reads do without, once."""
+        """Log each column with an index of an unknown kind once."""
         for column, by_kind in bodies.items():
             for kind in by_kind.keys() - FILE_INDEX_KINDS.keys():
                 if (column, kind) in self.unknown:
@@ -136,17 +135,17 @@ class IndexPruning:
 
 @dataclass(frozen=True, slots=True)
 class _FileAnswers:
-    """Answers a condition on today's columns by the indexes of one file.
+    """Tests a condition on the current columns by the indexes of one file.
 
     Attributes:
-        schema: with which the file was written; it has the columns' names in the index.
+        schema: the file's schema, which has the columns' names in the index.
     """
 
     bodies: Bodies
     schema: TableSchema
 
     def of(self, condition: tree.Predicate, *, negated: bool = False) -> MayPass:
-        """The rows that may pass a condition, or its opposite."""
+        """Return the rows that may pass a condition, or its negation."""
         match condition:
             case tree.Not(part):
                 return self.of(part, negated=not negated)
@@ -184,9 +183,9 @@ class _FileAnswers:
     ) -> MayPass:
         then = next((old for old in self.schema.fields if old.field_id == column.field_id), None)
         if then is None or then.data_type.as_nullable() != column.data_type.as_nullable():
-            return None  # an index knows the values of the file's own type
+            return None  # an index has values of the file's own type
         if column.data_type.root in FLOAT_ROOTS and 0 in values:
-            return None  # 0.0 and -0.0 are equal, and two values to an index
+            return None  # 0.0 and -0.0 are equal, but an index distinguishes them
         scalars = [arrow_scalar(value, column.data_type) for value in values]
         array = pa.array(scalars, arrow_type(column.data_type))
         test = IndexTest(comparison, array)
@@ -211,10 +210,10 @@ def _any_of(answers: Iterable[MayPass]) -> MayPass:
 def index_pruning(
     table: FileStoreTable, row_filter: RowFilter | None, unknown: set[ColumnAndKind]
 ) -> IndexPruning | None:
-    """The pruning of a condition; None: no index is asked.
+    """Return the pruning of a condition; None if no index can help.
 
     Args:
-        unknown: see `IndexPruning`; that of one read or plan.
+        unknown: see `IndexPruning`; one set for each read or plan.
     """
     if row_filter is None or row_filter.predicate is None:
         return None

@@ -1,7 +1,7 @@
 """Parses a condition on rows, and finds the buckets that can match it.
 
-Both forms filter rows and are compared with statistics. Only a condition from text also names
-buckets, because Arrow expressions are opaque.
+A condition is text or an Arrow expression. Both filter rows and are compared with statistics. Only
+text also determines buckets, because Arrow expressions are opaque.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class RowFilter:
     """Keeps the rows for which the expression is true.
 
     Attributes:
-        columns: those in the expression.
-        buckets: the only ones that can hold a matching row; None: any.
-        predicate: the condition itself; None: it is an Arrow expression, which is opaque.
+        columns: the columns of the expression.
+        buckets: the buckets that can have a matching row; None: any.
+        predicate: the parsed condition; None for an Arrow expression, which is opaque.
     """
 
     expression: pc.Expression
@@ -42,10 +42,10 @@ class RowFilter:
 
 
 def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
-    """A condition such as ``amount > 5 AND dt = '2026-01-01'``, or ``pc.field("amount") > 5``.
+    """Parse a condition: ``amount > 5 AND dt = '2026-01-01'``, or ``pc.field("amount") > 5``.
 
     Raises:
-        UsageError: points at the error in the condition.
+        UsageError: the condition is wrong; the error shows where.
     """
     if isinstance(where, str):
         return predicate_filter(parse_predicate(where, schema.fields, FUNCTIONS), schema)
@@ -53,13 +53,13 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
 
 
 def predicate_filter(predicate: Predicate, schema: TableSchema) -> RowFilter:
-    """The filter of a parsed condition."""
+    """Return the filter of a parsed condition."""
     pruning = bucket_pruning(predicate, schema)
     return RowFilter(to_expression(predicate), column_names(predicate), pruning, predicate)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
-    """The expression's columns, found by binding: Arrow offers no list of them."""
+    """Return the expression's columns, by trial bindings, because Arrow does not list them."""
     if (problem := _problem(expression, schema)) is not None:
         raise UsageError(
             f"the condition does not fit the table's columns: {problem}",
@@ -88,23 +88,23 @@ _KEYS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class BucketPruning:
-    """The hashes of the bucket keys that can match."""
+    """Skips buckets by the hashes of the bucket keys that can match."""
 
     key_hashes: frozenset[int]
 
     def may_hold(self, entry: ManifestEntry) -> bool:
         """Whether a row of this entry's bucket can match."""
         total = entry.total_buckets
-        # Java's remainder keeps the sign of the hash; its size is the bucket.
+        # Java's remainder keeps the sign of the hash; its absolute value is the bucket.
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
 
 
 def hashes_as_today(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
-    """Whether a schema's files have their keys in the buckets that the current types determine.
+    """Return a check whether a schema's files have their keys in the buckets of the current types.
 
-    False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
+    It is False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """
     todays = schema.bucket_key_types
 
@@ -112,13 +112,13 @@ def hashes_as_today(
         try:
             return schema_of(schema_id).bucket_key_types == todays
         except (FileNotFoundError, StreamAppError):
-            return False  # the read of the file reports it
+            return False  # the read of the file reports the error
 
     return hashes
 
 
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
-    """The bucket keys that a condition allows; None: any."""
+    """Return the pruning by bucket keys that a condition allows; None if it allows any."""
     keys = schema.bucket_keys
     columns = [possible_values(predicate, name) for name in keys]
     known = [values for values in columns if values is not None]

@@ -1,8 +1,8 @@
 """Skips manifests, partitions and buckets without a matching row.
 
-`file_store_scan` calls it, and never opens a skipped manifest. A manifest is skipped by its range
-of partitions. Its range of buckets is not used, because older files may have another bucket count
-than the table.
+`file_store_scan` uses it, and never opens a skipped manifest. The range of partitions decides
+whether a manifest is skipped. Its range of buckets is not used, because older files may have
+another bucket count than the table.
 
 Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreScan.java`.
 """
@@ -27,9 +27,9 @@ class ScanPruning:
     """The part of a condition that concerns partitions and buckets.
 
     Attributes:
-        condition: None when it uses no partition column.
-        hashes_as_today: whether a schema gives the bucket keys their current types; else the
-            buckets of its files prove nothing.
+        condition: the condition on partitions; None if it uses no partition column.
+        hashes_as_today: returns whether a schema gives the bucket keys their current types. If not,
+            the buckets of its files prove nothing.
     """
 
     condition: StatsFilter | None
@@ -39,14 +39,14 @@ class ScanPruning:
     _known: dict[bytes, bool] = field(init=False, default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """The manifests that may name a partition with a matching row."""
+        """Return the manifests that may have a partition with a matching row."""
         if self.condition is None:
             return list(metas)
         passing = self.condition.passing(map(self._stats_of, metas))
         return [meta for meta, passes in zip(metas, passing, strict=True) if passes]
 
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
-        """The entries of partitions and buckets that may have a matching row."""
+        """Yield the entries of partitions and buckets that may have a matching row."""
         for entry in entries:
             if self._may_hold(entry.partition) and (
                 self.buckets is None
@@ -74,7 +74,7 @@ class ScanPruning:
 
 
 def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:
-    """The pruning of a condition; None: it excludes nothing."""
+    """Return the pruning of a condition; None if it excludes nothing."""
     if row_filter is None:
         return None
     schema = table.schema

@@ -8,6 +8,8 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.data.Blob;
+import org.apache.paimon.data.BlobData;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
 import org.apache.paimon.data.GenericMap;
@@ -49,6 +51,7 @@ final class Values {
                 return "decimal";
             case BINARY:
             case VARBINARY:
+            case BLOB:
                 return "bytes";
             case FLOAT:
             case DOUBLE:
@@ -116,6 +119,8 @@ final class Values {
             case BINARY:
             case VARBINARY:
                 return JSON.textNode(HexFormat.of().formatHex((byte[]) value));
+            case BLOB:
+                return JSON.textNode(HexFormat.of().formatHex(((Blob) value).toData()));
             case DATE:
                 return JSON.textNode(LocalDate.ofEpochDay((Integer) value).toString());
             case TIME_WITHOUT_TIME_ZONE:
@@ -204,6 +209,8 @@ final class Values {
             case BINARY:
             case VARBINARY:
                 return HexFormat.of().parseHex(node.textValue());
+            case BLOB:
+                return new BlobData(HexFormat.of().parseHex(node.textValue()));
             case DATE:
                 return (int) LocalDate.parse(node.textValue()).toEpochDay();
             case TIME_WITHOUT_TIME_ZONE:

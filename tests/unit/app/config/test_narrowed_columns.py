@@ -55,7 +55,7 @@ def test_records_from_before_the_widening_are_stored_and_later_ones_set_aside(
         "column 'n' stays BIGINT, and is STRING in the source: no type of the column's kind holds "
         "the values of both (narrowed-columns = quarantine)",
     ]
-    assert {reason_kind(each) for each in job.quarantine("orders")} == {"narrowed-column"}
+    assert {reason_kind(line) for line in job.quarantine("orders")} == {"narrowed-column"}
 
 
 def test_a_column_that_is_widened_and_narrowed_in_one_epoch(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ _NO_METRICS = {"up"}
 
 def labels_of_metrics() -> dict[str, frozenset[str]]:
     """Name as in a query → labels; from the endpoint itself, and of the JVM from its tables."""
-    metrics = {each.name: each.labels for each in metrics_of(full_metrics().registry)}
-    metrics |= {each.name: each.labels for each in metrics_page() if each.is_of_spark}
-    kinds = {each.name: each.kind for each in metrics_page()}
+    metrics = {metric.name: metric.labels for metric in metrics_of(full_metrics().registry)}
+    metrics |= {metric.name: metric.labels for metric in metrics_page() if metric.is_of_spark}
+    kinds = {metric.name: metric.kind for metric in metrics_page()}
     for name in [name for name in metrics if kinds.get(name) == "histogram"]:
         of_one = metrics.pop(name)
         metrics |= {f"{name}_{part}": of_one | {"le"} for part in ("bucket", "sum", "count")}
@@ -113,7 +113,7 @@ def test_each_alert_has_a_page_that_names_it_and_a_case() -> None:
         pages.add(page)
     assert pages == {f"docs/runbook/{path.name}" for path in (ROOT / "docs/runbook").iterdir()}
     cases = yaml.safe_load(CASES.read_text())["tests"]
-    assert [f"StreamApp{case['name']}" for case in cases] == [each["alert"] for each in ALERTS]
+    assert [f"StreamApp{case['name']}" for case in cases] == [alert["alert"] for alert in ALERTS]
 
 
 @with_promtool

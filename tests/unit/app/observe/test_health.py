@@ -48,7 +48,7 @@ def test_health_says_why_it_fails() -> None:
         )
         assert answers("/healthz") == (200, "ok\n")
         clock.sleep(121)
-        hangs = "the job has not looked at its query for 121 s\n"
+        hangs = "the job has not looked at its stream for 121 s\n"
         assert answers("/healthz") == (503, hangs)
         assert answers("/readyz")[1].startswith(hangs)
         health.looked(False)

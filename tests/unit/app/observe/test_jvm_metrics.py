@@ -31,7 +31,7 @@ def test_the_endpoint_has_sparks_numbers(spark: SparkSession) -> None:
     assert seen["jvm_gc_collections_total"] >= 0
     full = full_metrics()
     full.jvm.attach(spark)
-    of_spark = {each for each in metrics_of(full.registry) if each.is_of_spark}
-    assert of_spark == {each for each in metrics_page() if each.is_of_spark}
+    of_spark = {metric for metric in metrics_of(full.registry) if metric.is_of_spark}
+    assert of_spark == {metric for metric in metrics_page() if metric.is_of_spark}
     job.jvm.detach()
     assert "executors" not in samples_by_name()

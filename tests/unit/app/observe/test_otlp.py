@@ -45,7 +45,7 @@ def receiver() -> Iterator[HttpReceiver]:
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Of the only request to a path."""
-    [one] = [each for each in receiver.posted if each.path == path]
+    [one] = [request for request in receiver.posted if request.path == path]
     return gunzipped(one)
 
 
@@ -69,12 +69,12 @@ def test_an_epoch_is_a_trace_of_its_parts(
     ).resource_spans
     [scope] = of_resource.scope_spans
     spans: list[Span] = list(scope.spans)
-    [root] = [each for each in spans if not each.parent_span_id]
-    assert (root.name, {each.trace_id for each in spans}) == ("epoch", {root.trace_id})
+    [root] = [span for span in spans if not span.parent_span_id]
+    assert (root.name, {span.trace_id for span in spans}) == ("epoch", {root.trace_id})
     assert times_of([root]) == [("epoch", 0.0, 8.5)]
     assert facts_of(root) == {"stream_app.epoch": 3, "stream_app.tables": 2}
-    children = [each for each in spans if each.parent_span_id]
-    assert {each.parent_span_id for each in children} == {root.span_id}
+    children = [span for span in spans if span.parent_span_id]
+    assert {child.parent_span_id for child in children} == {root.span_id}
     assert times_of(children) == [
         ("read", 0.0, 1.0),
         ("decode", 1.0, 3.5),
@@ -90,7 +90,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     ]
     commit = children[5]
     assert facts_of(commit)["stream_app.messages"] == 10
-    assert {each.path for each in receiver.posted} == {"/v1/traces"}
+    assert {request.path for request in receiver.posted} == {"/v1/traces"}
 
 
 def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
@@ -116,8 +116,8 @@ def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:
         return (nanos / 1e6 - BEGAN_MS) / 1000
 
     return [
-        (each.name, seconds(each.start_time_unix_nano), seconds(each.end_time_unix_nano))
-        for each in spans
+        (span.name, seconds(span.start_time_unix_nano), seconds(span.end_time_unix_nano))
+        for span in spans
     ]
 
 

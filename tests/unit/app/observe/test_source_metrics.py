@@ -32,8 +32,8 @@ def epoch_until(second: float, *, topic: str = "topic") -> EpochReport:
 
 
 def progress_of(behind: int | None, topic: str = "topic") -> SourceProgress:
-    each = {} if behind is None else {(topic, "0"): behind}
-    return SourceProgress(0, 1, behind, {topic: {"0": 8}}, each)
+    lags = {} if behind is None else {(topic, "0"): behind}
+    return SourceProgress(0, 1, behind, {topic: {"0": 8}}, lags)
 
 
 def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones() -> None:
@@ -134,16 +134,16 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
 def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
-    for each in range(TABLE_LABELS_MAX + 3):
-        metrics.of_table(f"t{each}").epoch(epoch_until(50 + 0.1 * each))
+    for table in range(TABLE_LABELS_MAX + 3):
+        metrics.of_table(f"t{table}").epoch(epoch_until(50 + 0.1 * table))
     metrics.progress(progress_of(5), 100_000)
 
     def age() -> float | None:
         return number(metrics, "freshness_seconds", "db.(others)")
 
     assert age() == pytest.approx(29.8)
-    for each in (1, 2):
-        metrics.held(f"t{TABLE_LABELS_MAX + each}", HELD)
+    for table in (1, 2):
+        metrics.held(f"t{TABLE_LABELS_MAX + table}", HELD)
     assert age() == pytest.approx(29.9)
     metrics.held(f"t{TABLE_LABELS_MAX + 1}", None)
     assert age() == pytest.approx(29.8)

@@ -77,7 +77,7 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
         job.events.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
         job.events.unassigned(3, ASIDE)
         job.events.held("orders", None)
-    events = [(each["event"], each.get("table")) for each in notices(receiver)]
+    events = [(notice["event"], notice.get("table")) for notice in notices(receiver)]
     assert events == [
         ("held", "db.t.orders"),  # of this job of one table no table has such a name
         ("quarantine", "db.t.items"),

@@ -118,7 +118,9 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook.epoch("shop.orders", aside(value=9))
         webhook.epoch("shop.orders", aside(value=8))
         webhook.end()
-        events = [(each["table"], each["records"], each["reasons"]) for each in notices(receiver)]
+        events = [
+            (notice["table"], notice["records"], notice["reasons"]) for notice in notices(receiver)
+        ]
         assert events == [
             ("shop.orders", 2, {"value": 2}),
             ("shop", 1, {"not-json": 1}),

@@ -294,7 +294,7 @@ def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     file = tmp_path / "quarantine" / "epoch-0.jsonl"
     file.write_text(file.read_text().replace('\\"v\\": \\"b\\"', '\\"v\\": null'))
     done = bench.replay()
-    assert [(each.offset, reason) for each, reason in done.bad] == [
+    assert [(line.offset, reason) for line, reason in done.bad] == [
         (1, "NOT NULL column 'v' is null")
     ]
     assert [record.offset for record in bench.quarantine.waiting(())] == [1]

@@ -51,7 +51,7 @@ def described(
 
 
 def said(table: SourceTable) -> list[str]:
-    return [each.text() for each in remarks_of_new(table.columns)]
+    return [remark.text() for remark in remarks_of_new(table.columns)]
 
 
 def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
@@ -141,7 +141,7 @@ def test_a_column_that_only_the_snapshot_has() -> None:
 
     def alone(*values: str) -> list[str]:
         remarks = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)
-        return [each.text() for each in remarks]
+        return [remark.text() for remark in remarks]
 
     read, change = message("r", id=(1, {}), g=(2, {})), message("u", id=(1, {}))
     [line] = alone(read, change)

@@ -123,8 +123,8 @@ def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Pa
     again = Database(tmp_path, **MADE)
     [feed] = again.made.known_feeds()
     # A row that is there has none of them, so each may be null.
-    assert again.columns("orders") == [each.replace(" NOT NULL", "") if each[0] == "_" else each
-                                       for each in WHOLE]  # fmt: skip
+    assert again.columns("orders") == [name.replace(" NOT NULL", "") if name[0] == "_" else name
+                                       for name in WHOLE]  # fmt: skip
     assert feed.job.table.schema.schema_id == 1
     [row] = decoded(again, "orders", *creates("shop.orders", [3]))
     assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")

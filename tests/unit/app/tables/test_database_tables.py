@@ -58,7 +58,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
         assert database.feeds(*strange) == ["t0000", "t0001"]
     assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"
     assert database.feeds(*creates("eu.orders", [2])) == ["orders"], "a shard needs no table"
-    [warning] = [each for each in caplog.messages if "go to quarantine" in each]
+    [warning] = [message for message in caplog.messages if "go to quarantine" in message]
     assert "shop.t0002 and of all further source tables" in warning
     assert "sync.max-tables" in warning
 
@@ -97,12 +97,16 @@ def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptur
     complaint = (
         "the shards of the table orders differ: 'v' of us.orders is not a column of eu.orders"
     )
-    assert [complaint] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    assert [complaint] == [
+        record.getMessage() for record in caplog.records if "shards" in record.msg
+    ]
     # A job that starts tells it again, and each run once.
     again = Database(tmp_path)
     for _ in range(2):
         again.feeds(narrow, *creates("us.orders", [2]))
-    assert [complaint] * 2 == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    assert [complaint] * 2 == [
+        record.getMessage() for record in caplog.records if "shards" in record.msg
+    ]
     assert sorted(database.columns("orders")) == ["id BIGINT NOT NULL", "n INT", "v STRING"]
     # A shard that comes later needs no table of its own.
     assert database.feeds(*creates("asia.orders", [3])) == ["orders"]
@@ -205,14 +209,14 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
         now_ms=TIME_MS + 90_000,
     )
     assert [
-        (each.table, each.state, each.epoch, each.snapshot, each.lag, each.sorted_runs, each.reason)
-        for each in status.tables()
+        (row.table, row.state, row.epoch, row.snapshot, row.lag, row.sorted_runs, row.reason)
+        for row in status.tables()
     ] == [
         ("gone", "held", None, None, 100, None, "gone"),
         ("items", "held", None, None, 60, None, "the disk is full"),
         ("orders", "ready", 3, 1, 10, 1, None),
     ]
-    assert [each.changed_s for each in status.tables()] == [None, None, 90]
+    assert [table.changed_s for table in status.tables()] == [None, None, 90]
 
 
 def commit_row(table: FileStoreTable, epoch: int) -> None:

@@ -128,7 +128,7 @@ def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path)
     assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
     for config, level in ((silent, Severity.PROBLEM), (fixed, Severity.OK)):
         seen = examination_of(config, SystemClock()).observations()
-        assert [each.level for each in seen if each.part == "table"] == [level]
+        assert [observation.level for observation in seen if observation.part == "table"] == [level]
 
 
 def test_a_job_warns_of_changes_that_its_table_cannot_merge(

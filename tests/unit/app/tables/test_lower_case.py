@@ -29,7 +29,7 @@ def plain(message: Message) -> Message:
     key, value = message
     assert key is not None
     assert value is not None
-    return tuple(json.dumps(json.loads(each)["payload"]).encode() for each in (key, value))  # type: ignore[return-value]
+    return tuple(json.dumps(json.loads(text)["payload"]).encode() for text in (key, value))  # type: ignore[return-value]
 
 
 def columns(job: DatabaseJob, name: str) -> list[str]:

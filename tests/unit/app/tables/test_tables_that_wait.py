@@ -40,7 +40,7 @@ def test_a_table_that_cannot_be_made_waits_and_catches_up(tmp_path: Path) -> Non
     job.run(*creates("shop.orders", [1, 2]), *creates("shop.items", [1]), GARBAGE)
     assert list(job.held()) == ["orders"]
     job.run(*creates("shop.orders", [3]), *creates("shop.items", [2]), *creates("shop.late", [1]))
-    [status] = [each for each in the_status(job) if each.table == "orders"]
+    [status] = [table for table in the_status(job) if table.table == "orders"]
     assert (status.state, status.lag) == ("held", 7)
     go_on(job, "orders")
     assert list(job.held()) == ["orders"], "the file is there still"

@@ -88,7 +88,9 @@ def changes(rng: random.Random, count: int) -> Iterator[tuple[dict[str, Any], di
 
 def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The same messages as Avro and as JSON, with tombstones among them."""
-    numbers = {each["name"]: registry.add(each) for each in (ENVELOPE, FLAT, HEARTBEAT, MARKER)}
+    numbers = {
+        declared["name"]: registry.add(declared) for declared in (ENVELOPE, FLAT, HEARTBEAT, MARKER)
+    }
     avro: list[bytes | None] = []
     plain: list[bytes | None] = []
     for schema, value in changes(random.Random(seed), count):
@@ -101,8 +103,8 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 400)
     origins, wanted = (
-        each.origins(messages)
-        for each, messages in (
+        facts.origins(messages)
+        for facts, messages in (
             (reader(registry), avro),
             (source_facts("debezium-json", {}), plain),
         )
@@ -169,8 +171,8 @@ def columns_of(registry: Registry, fields: list[Any], connector: str, options: s
     description = reader(registry).describe(batch([value], [key]), parse_mapping_options([options]))
     assert description is not None
     shown = [
-        f"{each.name} {each.data_type}" + (f" -- {each.comment}" if each.comment else "")
-        for each in description.columns
+        f"{column.name} {column.data_type}" + (f" -- {column.comment}" if column.comment else "")
+        for column in description.columns
     ]
     return "\n".join([*shown, f"key {', '.join(description.primary_keys)}"])
 
@@ -266,7 +268,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     new = encoded(registry.add(second), second, {**row, "phone": "1"})
     description = decode.decode(batch([old, new])).description
     assert description is not None
-    added = [str(each.data_type) for each in description.columns if each.name == "phone"]
+    added = [str(column.data_type) for column in description.columns if column.name == "phone"]
     assert added == ["STRING"]  # older rows have none
     assert decode.decode(batch([old, old])).description is None
     for _ in range(2):  # what differs is told until the table follows
@@ -276,9 +278,9 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
 
 
 def test_every_format_makes_its_reader_of_its_options() -> None:
-    for name, each in FORMATS.items():
+    for name, declaration in FORMATS.items():
         made = source_facts(name, {"schema.registry.url": "http://127.0.0.1:9"})
-        assert (made.change_times is not None) == each.has_times
+        assert (made.change_times is not None) == declaration.has_times
 
 
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:

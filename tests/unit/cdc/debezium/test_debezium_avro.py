@@ -44,9 +44,9 @@ def envelope(*gone: str, **types: Any) -> dict[str, Any]:
     envelope = copy.deepcopy(ENVELOPE)
     row: Any = envelope["fields"][0]["type"][1]
     row["fields"] = [
-        {**each, "type": types.get(each["name"], each["type"])}
-        for each in row["fields"]
-        if each["name"] not in gone
+        {**field, "type": types.get(field["name"], field["type"])}
+        for field in row["fields"]
+        if field["name"] not in gone
     ]
     return envelope
 
@@ -114,10 +114,10 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
         b"",
         good[:1] + (77).to_bytes(4, "big") + good[5:],
     ]
-    mixed = [each for one in broken for each in (good, one, good)]
+    mixed = [value for one in broken for value in (good, one, good)]
     decoded = avro(registry).decode(batch(mixed))
     assert {at for at, *_ in rows_of(decoded)} == {
-        at for at, each in enumerate(mixed) if each is good
+        at for at, value in enumerate(mixed) if value is good
     }
     reasons = reasons_of(decoded)
     assert len(reasons) == len(broken)

@@ -164,7 +164,7 @@ def test_changes_of_documents() -> None:
 
 def test_keys_of_other_kinds_and_in_envelopes() -> None:
     ids = ['"abc"', "7", '{"$numberLong": "7"}', '{"a": 1}', '{"$binary": "AA==", "$type": "0"}']
-    keys = [json.dumps({"id": each}) for each in ids]
+    keys = [json.dumps({"id": key_id}) for key_id in ids]
     wrapped = json.dumps(
         {"schema": {"type": "struct"}, "payload": {"id": '"abc"'}}, separators=(",", ":")
     )
@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
         message("c", document(n="1, \"n\": 2")): "has the field 'n' twice",
         "[1]": "is a JSON array, not an object",
     }  # fmt: skip
-    values = [each for one in odd for each in (good, one, good)]
+    values = [value for one in odd for value in (good, one, good)]
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
     decoded = decode.decode(batch(values, [KEY] * len(values)))
     reasons = reasons_of(decoded)
@@ -239,11 +239,11 @@ def test_messages_describe_their_source() -> None:
     )
     origins = reader.origins(messages)
     assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
-    assert [str(each) for each in origins.tables] == ["shop.users"]
+    assert [str(name) for name in origins.tables] == ["shop.users"]
     assert set(origins.unreadable) == {5}
     table = reader.describe(messages, NO_MAPPING_OPTIONS)
     assert table is not None
-    assert [f"{each.name} {each.data_type}" for each in table.columns] == [
+    assert [f"{column.name} {column.data_type}" for column in table.columns] == [
         "_id STRING NOT NULL", "name STRING", "n STRING"
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
@@ -251,7 +251,7 @@ def test_messages_describe_their_source() -> None:
     nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
     table = reader.describe(nested, mapping)
     assert table is not None
-    assert [f"{each.name} {each.data_type}" for each in table.columns[1:]] == [
+    assert [f"{column.name} {column.data_type}" for column in table.columns[1:]] == [
         "name VARIANT", "n VARIANT", "t STRING"
     ]  # fmt: skip
     assert reader.change_times is not None
@@ -284,7 +284,7 @@ def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
 
 def test_the_text_of_a_double() -> None:
     shown = [0.0, -0.0, 1.0, 0.001, 0.0001, 1e7, 9999999.0, 1.5e-10, 123456.789, -2e300]
-    assert [java_double(each) for each in shown] == [
+    assert [java_double(number) for number in shown] == [
         "0.0", "-0.0", "1.0", "0.001", "1.0E-4", "1.0E7", "9999999.0", "1.5E-10", "123456.789",
         "-2.0E300",
     ]  # fmt: skip

@@ -70,7 +70,7 @@ MODES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "propagated": ({}, {}),
 }
 LIFE = [("+I", 1, "x"), ("+U", 1, "y"), ("+I", 2, None), ("-D", 2, None), ("+U", 1, "x")]
-NO_DELETE = [each for each in LIFE if each[0] != "-D"]
+NO_DELETE = [change for change in LIFE if change[0] != "-D"]
 CREATES = [("+I", *rest) for _, *rest in NO_DELETE]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
-from stream_app.cdc.json_records.decoder import Group
+from stream_app.cdc.json_records.decoder import Group, PlacedValues
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import ChangeFormat
 from stream_app.cdc.json_records.options import OnTruncate
@@ -224,7 +224,7 @@ def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)
-    of.one_by_one(messages.column("value"), index, group, outcome)
+    of.one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
     return outcome.decoded(of.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 
@@ -294,18 +294,12 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     texts = [json.dumps(GENERATORS[name](rng), separators=(",", ":")) for _ in range(40)]
     texts = [text.replace("1e+20", "1") for text in texts]
     batch = a_batch(rng, texts)
-    policy = ColumnPolicy(
-        columns=frozenset(COLUMNS.names), unknown=DriftReaction.WARN, missing=DriftReaction.WARN
-    )
-    outcome = BatchOutcome(
-        messages=batch, section="x", policy=policy, on_truncate=OnTruncate.IGNORE
-    )
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = of.quick_part(batch.column("value"), index, group, outcome)
+    part = of.quick_part(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
-    assert len(part.rows)
+    assert len(part.positions)
 
 
 def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_goldengate_gives_the_time_in_the_trail() -> None:
 def test_dms_gives_the_time_of_the_commit_or_else_of_the_message() -> None:
     def metadata(**fields: Any) -> str:
         return json.dumps(
-            {"metadata": {name.replace("_", "-"): each for name, each in fields.items()}}
+            {"metadata": {name.replace("_", "-"): field for name, field in fields.items()}}
         )
 
     batch = messages(

@@ -44,7 +44,7 @@ def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
     table = FORMATS[name].facts({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
     assert table is not None
-    return {each.name: str(each.data_type) for each in table.columns}, table.primary_keys
+    return {column.name: str(column.data_type) for column in table.columns}, table.primary_keys
 
 
 def stored(name: str, topic: str) -> list[tuple[object, ...]]:
@@ -67,7 +67,7 @@ def stored(name: str, topic: str) -> list[tuple[object, ...]]:
 def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -> None:
     columns, keys = described(name, topic)
     assert keys == key
-    assert columns == EVOLVED | {each: "STRING NOT NULL" for each in key}
+    assert columns == EVOLVED | {name: "STRING NOT NULL" for name in key}
     rows = stored(name, topic)
     assert rows[: len(PRODUCTS)] == PRODUCTS
     assert rows[len(PRODUCTS) :] in ([], DROPPED)
@@ -207,4 +207,8 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
 
 def types_of(table: SourceTable) -> dict[str, str]:
     """What a source tells of types."""
-    return {each.name: str(each.data_type.as_nullable()) for each in table.columns if each.is_typed}
+    return {
+        column.name: str(column.data_type.as_nullable())
+        for column in table.columns
+        if column.is_typed
+    }

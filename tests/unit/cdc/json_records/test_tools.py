@@ -35,7 +35,10 @@ Row = dict[str, Any]
 def decoded(
     name: str, *documents: Any, columns: str = "id INT, v STRING, w STRING", **options: str
 ) -> DecodedBatch:
-    texts = [each if isinstance(each, str | None) else json.dumps(each) for each in documents]
+    texts = [
+        document if isinstance(document, str | None) else json.dumps(document)
+        for document in documents
+    ]
     named = {key.replace("_", "-"): value for key, value in options.items()}
     return a_format(columns, name=name, options=named).decode(messages(*texts))
 
@@ -55,7 +58,7 @@ def reason(name: str, document: Any, **options: str) -> str:
 @pytest.mark.parametrize("file", ["maxwell", "maxwell_full"])
 def test_maxwells_messages_are_what_mariadb_did(file: str) -> None:
     batch = captured(file, file)
-    is_customer = pa.array(["customers" in each.decode() for each in batch["value"].to_pylist()])
+    is_customer = pa.array(["customers" in value.decode() for value in batch["value"].to_pylist()])
     batch = batch.filter(is_customer)
     outcome = a_format(CUSTOMERS, name="maxwell-json").decode(batch)
     assert reasons_of(outcome) == {}

@@ -19,7 +19,7 @@ TYPES: dict[str, Sequence[Any]] = {
     "string": ["", "a", "ab", "b", "é"],
     "binary": [b"", b"\x00", b"a", b"\xff"],
     "date32": [-1, 0, 5, 20_000],
-    "decimal": [decimal.Decimal(each) / 100 for each in (-5, 0, 7, 10**15)],
+    "decimal": [decimal.Decimal(number) / 100 for number in (-5, 0, 7, 10**15)],
 }
 ARROW = {
     "int64": pa.int64(), "string": pa.string(), "binary": pa.binary(), "date32": pa.date32(),

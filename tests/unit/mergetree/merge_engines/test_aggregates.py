@@ -207,7 +207,9 @@ def test_a_function_folds_as_step_by_step(
             for start, length in zip(starts, lengths, strict=True)
         ]
         assert result.type == column.type
-        assert [held(kind, each) for each in result.to_pylist()] == [held(kind, x) for x in wanted]
+        assert [held(kind, value) for value in result.to_pylist()] == [
+            held(kind, x) for x in wanted
+        ]
 
 
 @pytest.mark.parametrize("name", [*sorted(FIRST), "max", "min", "bool_or", "listagg", "rbm32"])

@@ -171,7 +171,7 @@ def test_a_task_may_read_whole_partitions_one_after_another() -> None:
 @pytest.mark.parametrize("offsets", [[[1, 0]], [[1], [0]]])
 def test_a_source_without_order_is_refused(offsets: list[list[int]]) -> None:
     with pytest.raises(AssertionError, match="in order of offsets"):
-        blocks_of(a_plan(), [batch_of(map(a_message, each)) for each in offsets])
+        blocks_of(a_plan(), [batch_of(map(a_message, of_batch)) for of_batch in offsets])
 
 
 def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
@@ -323,7 +323,7 @@ def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
         for block in blocks
         if block["kind"] == BlockKind.COUNTS
     }
-    assert {table: (each.messages, each.changes) for table, each in counts.items()} == {
+    assert {table: (count.messages, count.changes) for table, count in counts.items()} == {
         0: (3, 3),
         2: (3, 3),
     }

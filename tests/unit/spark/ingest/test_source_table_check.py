@@ -59,7 +59,7 @@ def test_distinct_tables(by_topic: dict[str, set[str]], tables: list[str]) -> No
 def counts_of(
     records: dict[tuple[str, str], int], others: int = 0, **places: tuple[str, str]
 ) -> DecodeCounts:
-    tables = {each: (0, at) for at, each in enumerate([*records, *places.values()])}
+    tables = {record: (0, at) for at, record in enumerate([*records, *places.values()])}
     return DecodeCounts(tables=tables, records=records, others=others)
 
 

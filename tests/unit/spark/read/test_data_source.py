@@ -152,8 +152,8 @@ def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
 
 @filters
 def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
-    each = datasource.EqualTo(("k",), 1)
-    assert a_reader(f"{table.path}$snapshots").pushFilters([each]) == [each]
+    pushed = datasource.EqualTo(("k",), 1)
+    assert a_reader(f"{table.path}$snapshots").pushFilters([pushed]) == [pushed]
 
 
 @filters

@@ -44,26 +44,26 @@ def rank(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def holds(each: Any, row: dict[str, Any]) -> bool | None:
+def holds(pushed: Any, row: dict[str, Any]) -> bool | None:
     """What SQL says of a row: true, false, or null."""
-    name = type(each).__name__
+    name = type(pushed).__name__
     if name == "Not":
-        inner = holds(each.child, row)
+        inner = holds(pushed.child, row)
         return None if inner is None else not inner
-    value = row[each.attribute[0]]
+    value = row[pushed.attribute[0]]
     if name == "IsNull":
         return value is None
     if name == "IsNotNull":
         return value is not None
-    if name == "EqualNullSafe" and (value is None or each.value is None):
-        return value is each.value
+    if name == "EqualNullSafe" and (value is None or pushed.value is None):
+        return value is pushed.value
     if value is None:
         return None
     if name == "In":
-        return rank(value) in map(rank, each.value)
+        return rank(value) in map(rank, pushed.value)
     if name == "StringStartsWith":
-        return value.startswith(each.value)
-    return SIGNS[name](rank(value), rank(each.value))
+        return value.startswith(pushed.value)
+    return SIGNS[name](rank(value), rank(pushed.value))
 
 
 def a_filter(noise: random.Random, rows: list[dict[str, Any]]) -> Any:
@@ -100,11 +100,11 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     # FLOAT has fewer digits than Python.
     rows = table.to_pylist()
     for _ in range(300):
-        each = a_filter(noise, rows)
-        conditions, left = translated_filters([each], schema.fields)
-        assert (len(conditions), left) == (1, []), each
+        pushed = a_filter(noise, rows)
+        conditions, left = translated_filters([pushed], schema.fields)
+        assert (len(conditions), left) == (1, []), pushed
         places = table.filter(to_expression(conditions[0])).column("place").to_pylist()
-        assert places == [row["place"] for row in rows if holds(each, row)], each
+        assert places == [row["place"] for row in rows if holds(pushed, row)], pushed
 
 
 NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")
@@ -135,11 +135,11 @@ LEFT: dict[str, Any] = {
 @pytest.mark.parametrize("what", LEFT)
 def test_the_rest_is_left_to_spark(what: str) -> None:
     name, path, value = LEFT[what]
-    each = getattr(datasource, name)(path, value)
+    pushed = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
-    assert translated_filters([each, datasource.Not(each)], columns) == (
+    assert translated_filters([pushed, datasource.Not(pushed)], columns) == (
         [],
-        [each, datasource.Not(each)],
+        [pushed, datasource.Not(pushed)],
     )
 
 

@@ -59,4 +59,4 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     query.finishes(11, 0)
     running.report(stream.reports())
     assert [report.epoch for report in reports] == [7, 8, 9, 10]
-    assert [each.epoch for each in idle] == [11]
+    assert [report.epoch for report in idle] == [11]

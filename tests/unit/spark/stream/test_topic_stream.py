@@ -77,9 +77,11 @@ class Sink:
     def __call__(self, ranges: Sequence[OffsetRange], epoch: int) -> int:
         if epoch == self.dies_in:
             raise OSError("the power is off")
-        self.epochs.append((epoch, [(each.partition, each.begin, each.end) for each in ranges]))
+        self.epochs.append(
+            (epoch, [(offsets.partition, offsets.begin, offsets.end) for offsets in ranges])
+        )
         self.then(epoch)
-        return sum(each.size for each in ranges)
+        return sum(offsets.size for offsets in ranges)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class Assigner:
                 values["p"],
             )
             changes.append((kinds[values["_VALUE_KIND"]], placed, bucket))
-        return sorted(changes, key=lambda each: each[0] != "-D")
+        return sorted(changes, key=lambda row: row[0] != "-D")
 
     def buckets(self, *rows: tuple[int, int, int]) -> list[int]:
         return [bucket for _, _, bucket in self.take(*rows)]

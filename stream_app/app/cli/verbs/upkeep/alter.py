@@ -75,8 +75,8 @@ def _split_position(text: str) -> tuple[str, change.Position | None]:
         return text, None
     if match["end"]:
         return match["rest"], change.Position(change.ColumnPlace(match["end"].lower()))
-    of = match[4] or match[5] or match[6]
-    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), of)
+    column = match[4] or match[5] or match[6]
+    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), column)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:
@@ -128,7 +128,7 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     ),
     "--unset": ("KEY", "take an option back to its default", change.UnsetOption),
 }
-"""Each argument: its value, its meaning, and how it is read."""
+"""Argument → its value, its meaning, and its parser."""
 _DROP_KEY = "--drop-primary-key"
 
 
@@ -172,7 +172,7 @@ def schema_changes(given: Sequence[tuple[str, Any]]) -> list[change.SchemaChange
     """The changes that a parser collected.
 
     Raises:
-        UsageError: there is no change, or a change cannot be parsed.
+        UsageError: no change is given, or a change cannot be parsed.
     """
     if not given:
         raise UsageError("no change is given", fix=f"give one of {', '.join(CHANGES)}, {_DROP_KEY}")
@@ -203,7 +203,7 @@ def run(args: argparse.Namespace) -> int:
     """Alter the table.
 
     Raises:
-        UsageError: a change is not possible; nothing was changed.
+        UsageError: a change is impossible, so none was made.
         UnsupportedTableError: stream_app cannot write the table.
     """
     changes = schema_changes(args.changes)

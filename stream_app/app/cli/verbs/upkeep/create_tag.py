@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Create the tag.
 
     Raises:
-        UsageError: there is no such snapshot, or the name is taken.
+        UsageError: the snapshot does not exist, or the name is taken.
         UnsupportedTableError: the table's versions are not in its folder.
         StorageError: two processes could both create the same tag.
     """

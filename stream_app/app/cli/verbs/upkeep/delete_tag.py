@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Delete the tags.
 
     Raises:
-        UsageError: there is no such tag.
+        UsageError: the tag does not exist.
         UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: another version cannot be read.
     """

@@ -1,0 +1,29 @@
+"""Decides whether the rows of a table can be compared with those of its source: pure.
+
+A check, a first load and a backfill ask it.
+"""
+
+from __future__ import annotations
+
+from stream_app.app.config.table_config import TableConfig
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
+from stream_app.model.schema.table_schema import TableSchema
+
+
+def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
+    """Return why no row of a table can be compared; empty if rows can be compared."""
+    options = schema.core_options
+    if not schema.kind.merges_by_key:
+        return "rows of a table without a primary key cannot be matched"
+    if not rules.made_columns.is_repeatable:
+        return "the time of decoding stands in its rows (now())"
+    if schema.history is not None:
+        return "its rows are versions (history = true), and messages have changes"
+    if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
+        return "rows of the table expire"
+    if not traits_of(options.merge_engine).keeps_newest:
+        return f"rows are merged by merge-engine = {options.merge_engine}"
+    if options.hides_level_0:
+        return "rows of level 0 are not read before they are compacted"
+    return ""

@@ -1,0 +1,66 @@
+"""Reads and writes entries of a metastore, for the catalog and for Iceberg's pointer.
+
+Source: Hive `hive_metastore.thrift`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod, RefusedError
+from stream_app.catalog.hive.thrift_struct import Struct, nested, text, text_map
+from stream_app.catalog.identifier import Identifier
+
+META, EXISTS, INVALID = "MetaException", "AlreadyExistsException", "InvalidObjectException"
+_GONE, _INVALID_OPERATION = "NoSuchObjectException", "InvalidOperationException"
+_GET_DATABASE = MetastoreMethod("get_database", (_GONE, META))
+_CREATE_DATABASE = MetastoreMethod("create_database", (EXISTS, INVALID, META))
+_GET_TABLE = MetastoreMethod("get_table_req", (META, _GONE))
+_CREATE_TABLE = MetastoreMethod("create_table", (EXISTS, INVALID, META, _GONE))
+_ALTER_TABLE = MetastoreMethod("alter_table_with_environment_context", (_INVALID_OPERATION, META))
+
+
+def database_entry(client: MetastoreClient, name: str) -> Struct | None:
+    """The entry of a database; None if it does not exist."""
+    with suppress(RefusedError):
+        return client.ask(_GET_DATABASE, text(name), expected=_GONE, what=name).struct(0)
+    return None
+
+
+def create_database_entry(client: MetastoreClient, name: str, entry: Struct) -> None:
+    """Create a database, unless another process was faster."""
+    with suppress(RefusedError):
+        client.ask(_CREATE_DATABASE, nested(entry), expected=EXISTS, what=name)
+
+
+def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | None:
+    """The entry of a table; None if it does not exist."""
+    request = nested(Struct({1: text(identifier.database), 2: text(identifier.table)}))
+    with suppress(RefusedError):
+        answer = client.ask(_GET_TABLE, request, expected=_GONE, what=str(identifier))
+        return answer.struct(0).struct(1)
+    return None
+
+
+def create_table_entry(client: MetastoreClient, identifier: Identifier, entry: Struct) -> bool:
+    """Create a table; returns False if its name is taken."""
+    try:
+        client.ask(_CREATE_TABLE, nested(entry), expected=EXISTS, what=str(identifier))
+    except RefusedError:
+        return False
+    return True
+
+
+def alter_table_entry(
+    client: MetastoreClient, identifier: Identifier, entry: Struct, context: Mapping[str, str]
+) -> None:
+    """Replace the entry of a table, whose partitions follow.
+
+    Args:
+        context: further parameters of the call.
+    """
+    client.ask(
+        _ALTER_TABLE, text(identifier.database), text(identifier.table), nested(entry),
+        nested(Struct({1: text_map({"CASCADE": "true", **context})})), what=str(identifier),
+    )  # fmt: skip

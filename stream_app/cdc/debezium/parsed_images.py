@@ -1,0 +1,211 @@
+"""Images of Debezium's records that are parsed → rows, and questions to the Kafka keys.
+
+`decode_by_images`, `decode_in_columns` and Debezium's Avro share these steps:
+
+1. Put back unchanged TOAST values from the before-images.
+2. Make rows of the images (`images`).
+3. List the questions to the Kafka keys of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, Int64s, bools_of, valid_of
+from stream_app.cdc.column_drift import ColumnPolicy
+from stream_app.cdc.columns.column_reading import ColumnReading
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
+from stream_app.cdc.debezium.known_frames import RecordFrame, texts_of
+from stream_app.cdc.debezium.one_record import (
+    DELETED_FIELD,
+    FLAT_FIELDS,
+    HEARTBEAT_FIELDS,
+    OP_FIELD,
+    ROW_OPS,
+    TABLE_FIELDS,
+)
+from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
+from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.json_records.outcome import Questions
+from stream_app.cdc.json_records.record_shapes import RecordShape
+from stream_app.cdc.rows.images import ImageRows, RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image
+
+ENVELOPE_OP = "op"
+OPS = {letter: ord(letter) for letter in ROW_OPS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeSettings:
+    """The settings of all records of a table.
+
+    Attributes:
+        row_rules: how images become rows.
+        policy: the reaction to records whose columns differ from the table's.
+        key_rules: decides when the row of a change is certain.
+        reads_tables: whether the name of each record's source table is read.
+        placeholder: the stand-in for a value that the change did not modify.
+        restored: columns whose value the table's writer finds; see `TableTraits.restored`.
+    """
+
+    row_rules: RowRules
+    policy: ColumnPolicy
+    key_rules: KeyRules
+    reads_tables: bool
+    placeholder: Placeholder
+    restored: frozenset[str] = frozenset()
+
+    @property
+    def source_fields(self) -> tuple[str, ...]:
+        """The fields of an envelope's `source` that are read."""
+        connector = ("connector",) if self.key_rules.reads_connector else ()
+        return connector + (TABLE_FIELDS if self.reads_tables else ())
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedImages:
+    """Images, and Debezium's other fields.
+
+    Attributes:
+        is_whole: bool [n]; where the connector is one of `WHOLE_IMAGES`, if that is asked.
+        has_op: False: flattened records without ``__op``, which count as creates.
+    """
+
+    images: StackedImages
+    is_whole: Bools
+    has_op: bool = True
+
+
+def decode_images(
+    parsed: ParsedImages,
+    readings: Sequence[ColumnReading],
+    settings: DecodeSettings,
+    *,
+    is_flat: bool,
+) -> tuple[StackedImages, ImageRows, Questions]:
+    """The images with unchanged values restored, their rows, and questions to the keys."""
+    has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
+    images = restored_images(  # step 1
+        parsed.images,
+        readings,
+        settings.placeholder,
+        restored=settings.restored,
+        has_old_values=has_old_values,
+    )
+    decoded = rows_of(images, readings, settings.row_rules)  # step 2
+    return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
+
+
+def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
+    images = parsed.images
+    asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
+    if not parsed.has_op and rules.primary_key:
+        asked[images.ops == CREATE] = KeyQuestion.UPSERT
+    asked[suspects] = KeyQuestion.NONE
+    return asked
+
+
+def framed_images(
+    frames: Sequence[RecordFrame],
+    codes: Int64s,
+    ops: Ops,
+    places: tuple[Int64s, Int64s],
+    shape: RecordShape,
+    columns: Sequence[pa.Array],
+    settings: DecodeSettings,
+) -> ParsedImages:
+    """The parsed images of n records with known frames.
+
+    Args:
+        codes: int64 [n]; the place of each record's frame in `frames`.
+        places: the positions of each record's images before and after, -1 without one: int64 [n].
+        columns: for each of the table's columns an array of all images.
+    """
+    before_at, after_at = places
+    images = StackedImages(
+        ops=ops,
+        before_at=before_at,
+        after_at=after_at,
+        kinds=shape.kinds,
+        columns=columns,
+        suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
+        tables=[texts_of(frames, codes, name) for name in TABLE_FIELDS]
+        if settings.reads_tables
+        else (),
+    )
+    is_whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in frames])
+    return ParsedImages(images, is_whole[codes])
+
+
+def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
+    """Return the texts to read of a flattened record, in addition to the table's columns."""
+    return (OP_FIELD, DELETED_FIELD, ENVELOPE_OP, *(FLAT_FIELDS if settings.reads_tables else ()))
+
+
+def flat_images(
+    values: pa.Array,
+    rows: Sequence[pa.Array],
+    extra: Mapping[str, pa.Array],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> ParsedImages:
+    """The images of flattened records, which are parsed.
+
+    Args:
+        values: binary [n].
+        rows: for each of the table's columns an array [n].
+        extra: the texts [n] of `flat_fields`; without `op` where that is a column of the table.
+    """
+    readings = shape.readings
+    ops: Ops = np.full(len(values), CREATE, np.uint8)
+    suspects: Bools = np.zeros(len(values), np.bool_)
+    has_op = extra[OP_FIELD].null_count < len(values)
+    if has_op:
+        ops = ops_of(extra[OP_FIELD], OPS)
+        suspects = ops == 0
+    else:
+        # Without an op, a marker of the transaction topic could pass for a row with its "id".
+        suspects = bools_of(pc.match_substring(values, '"data_collections":'))
+        if HEARTBEAT_FIELDS.issuperset(reading.name for reading in readings if reading.is_key):
+            suspects |= _without_row(values, rows, readings)
+    suspects |= _like_envelopes(values, extra.get(ENVELOPE_OP))
+    is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
+    ops = np.where(is_deleted, np.uint8(DELETE), ops)
+    is_delete: Bools = ops == DELETE
+    at = np.arange(len(values))
+    images = StackedImages(
+        ops=ops,
+        before_at=np.where(is_delete, at, -1),
+        after_at=np.where(is_delete, -1, at),
+        kinds=shape.kinds,
+        columns=rows,
+        suspects=suspects,
+        tables=[extra[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
+    )
+    return ParsedImages(images, np.zeros(len(values), np.bool_), has_op=has_op)
+
+
+def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
+    """The mask of flattened records with an envelope's field `op`; None if `op` is a table's
+    column.
+    """
+    if op is not None:
+        return valid_of(op)
+    return bools_of(pc.match_substring_regex(values, '"(before|after|source|message)"'))
+
+
+def _without_row(
+    values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
+) -> Bools:
+    """Return the mask of messages without a proven row, such as heartbeats."""
+    suspects = bools_of(pc.match_substring(values, '"databaseName":'))
+    present: Bools = np.zeros(len(values), np.bool_)
+    for reading, column in zip(readings, rows, strict=True):
+        if reading.name not in HEARTBEAT_FIELDS:
+            present |= valid_of(column)
+    return suspects | ~present

@@ -1,0 +1,245 @@
+"""Joins the columns of files that hold the same rows (``data-evolution.enabled``).
+
+1. Each column comes from the files that have it, the newest first. Columns with the same files are
+   read together.
+2. Of several files, a row's value is that of the newest one that has it.
+3. The columns are put side by side, in batches as small as the smallest of them.
+
+Source: Paimon `operation/DataEvolutionSplitRead.java`, `operation/BlobFallbackRecordReader.java`,
+`reader/DataEvolutionFileReader.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.format.data_files.blob_files import BlobIndex, blob_windows, read_blob_index
+from stream_app.format.deletion_vector import live_rows
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.row_group import RowGroup, first_row, holds_blobs
+from stream_app.model.schema.data_type import DataField, RowType
+
+_NOBODY = -1
+_Owners = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupReader:
+    """Reads groups of files of one bucket.
+
+    Attributes:
+        files: what it reads of one file alone, its parts included. Of joined files it reads all
+            rows, so that they stay side by side.
+    """
+
+    files: BucketFiles
+
+    def read(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
+        """The rows of a group that are not deleted.
+
+        Raises:
+            CorruptFileError: a file cannot be read, or no file has a column's value of some row.
+            UnsupportedTableError: as `DataFileReader.read_placed`.
+        """
+        if len(group.files) == 1:
+            yield from self.files.read(group.files[0])
+            return
+        vector = self.files.vectors.get(group.anchor.file_name)
+        if vector is None:
+            yield from (batch for _, batch in self._joined(group))
+        else:
+            yield from live_rows(self._joined(group), vector, group.row_count)
+
+    def _joined(self, group: RowGroup) -> Iterator[tuple[int, pa.RecordBatch]]:
+        reader = self.files.reader
+        by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
+        for column in reader.columns:
+            having = tuple(file for file in group.files if reader.has_column(file, column))
+            by_files.setdefault(_worth_opening(having, group), []).append(column)
+        streams = [
+            self._columns(group, files, RowType(tuple(columns)))
+            for files, columns in by_files.items()
+        ]
+        place, names = 0, reader.layout_schema.names
+        for batches in _side_by_side(streams, group.row_count):
+            by_name = {
+                name: values
+                for batch in batches
+                for name, values in zip(batch.schema.names, batch.columns, strict=True)
+            }
+            joined = [by_name[name] for name in names]
+            yield place, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
+            place += batches[0].num_rows
+
+    def _columns(
+        self, group: RowGroup, files: Sequence[DataFileMeta], columns: RowType
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of columns that the same files have."""
+        whole = self.files.reader
+        fields = [whole.layout_schema.field(name) for name in columns.names]
+        reader = replace(whole, columns=columns, layout_schema=pa.schema(fields), parts=None)
+        if not files:
+            for count in _counts(group.row_count, reader.batch_rows):
+                nulls = [pa.nulls(count, field.type) for field in fields]
+                yield pa.RecordBatch.from_arrays(nulls, schema=reader.layout_schema)
+        elif any(map(holds_blobs, files)):
+            _check_alike(files, columns)
+            yield from self._blobs(group, files, reader)
+        else:
+            owners = _owners(group, files, {}, columns)
+            yield from self._from_owners(group, files, owners, reader)
+
+    def _from_owners(
+        self,
+        group: RowGroup,
+        files: Sequence[DataFileMeta],
+        owners: _Owners,
+        reader: DataFileReader,
+    ) -> Iterator[pa.RecordBatch]:
+        changes = np.flatnonzero(np.diff(owners)) + 1
+        bounds = [0, *changes.tolist(), group.row_count]
+        for begin, end in pairwise(bounds):
+            file = files[owners[begin]]
+            skipped = group.first_row + begin - first_row(file)
+            for place, batch in reader.read_placed(self.files.path(file), file):
+                low = max(skipped - place, 0)
+                high = min(skipped + end - begin - place, batch.num_rows)
+                if low < high:
+                    yield batch.slice(low, high - low)
+
+    def _blobs(
+        self, group: RowGroup, files: Sequence[DataFileMeta], reader: DataFileReader
+    ) -> Iterator[pa.RecordBatch]:
+        """A column of BLOBs; records of older files are not read where a newer one has the row."""
+        with ExitStack() as opened:
+            sources = [opened.enter_context(self._open(file, reader)) for file in files]
+            indexes: dict[int, BlobIndex] = {}
+            for number, (file, source) in enumerate(zip(files, sources, strict=True)):
+                with reader.errors_of(self.files.path(file)):
+                    indexes[number] = read_blob_index(source, file.row_count)
+            owners = _owners(group, files, indexes, reader.columns)
+            rows = np.arange(group.row_count)
+            offsets = np.array([group.first_row - first_row(file) for file in files])
+            places = rows + offsets[owners]
+            sizes = np.zeros(group.row_count, np.int64)
+            for number, index in indexes.items():
+                owned = owners == number
+                sizes[owned] = index.sizes()[places[owned]]
+            for begin, end in blob_windows(sizes, reader.batch_rows):
+                window, at = owners[begin:end], places[begin:end]
+                parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
+                for number in np.unique(window[window != _NOBODY]).tolist():
+                    owned = window == number
+                    with reader.errors_of(self.files.path(files[number])):
+                        values = indexes[number].values(sources[number], at[owned])
+                    order[owned] = sum(map(len, parts)) + np.arange(len(values))
+                    parts.append(values)
+                values = pa.concat_arrays(parts).take(pa.array(order))
+                yield pa.RecordBatch.from_arrays([values], schema=reader.layout_schema)
+
+    def _open(self, file: DataFileMeta, reader: DataFileReader) -> pa.NativeFile:
+        path = self.files.path(file)
+        reader.check_size(path, file)
+        return reader.file_io.open_input(path)
+
+
+def _check_alike(files: Sequence[DataFileMeta], columns: RowType) -> None:
+    others = [file.file_name for file in files if not holds_blobs(file)]
+    if others:
+        raise UnsupportedTableError(
+            f"BLOBs of {', '.join(columns.names)} lie in files of BLOBs, and in {others[0]}",
+            fix="read the table with Paimon's own readers",
+        )
+
+
+def _worth_opening(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
+    """The newest files; none behind one that has all rows itself."""
+    for number, file in enumerate(files):
+        if not holds_blobs(file) and file.row_count == group.row_count:
+            return files[: number + 1]
+    return files
+
+
+def _owners(
+    group: RowGroup,
+    files: Sequence[DataFileMeta],
+    indexes: dict[int, BlobIndex],
+    columns: RowType,
+) -> _Owners:
+    """The number of the file that has each row's value, -1 if each says that an older one has it.
+
+    Raises:
+        CorruptFileError: a row is in no file, or in two of the same age.
+    """
+    owners = np.full(group.row_count, _NOBODY, np.int32)
+    is_in_a_file = np.zeros(group.row_count, np.bool_)
+    ages = np.full(group.row_count, _NOBODY, np.int64)
+    for number, file in enumerate(files):
+        begin = first_row(file) - group.first_row
+        rows = slice(begin, begin + file.row_count)
+        if (ages[rows] == file.max_sequence_number).any():
+            raise CorruptFileError(
+                f"{file.file_name} has {', '.join(columns.names)} of rows that another file has "
+                f"too, both with sequence number {file.max_sequence_number}: none is the newer one",
+                fix="write the rows anew; PyPaimon 2.1 makes such files when it updates BLOBs of "
+                "which one write has made several files (blob.target-file-size)",
+            )
+        ages[rows] = file.max_sequence_number
+        free = owners[rows] == _NOBODY
+        if number in indexes:
+            free &= ~indexes[number].is_older
+        owners[rows][free] = number
+        is_in_a_file[rows] = True
+    if not is_in_a_file.all():
+        missing = int(np.flatnonzero(~is_in_a_file)[0])
+        raise CorruptFileError(
+            f"no file has {', '.join(columns.names)} of row number {group.first_row + missing}",
+            fix="roll the table back to a snapshot or tag before this one",
+        )
+    return owners
+
+
+def _counts(rows: int, most: int) -> Iterator[int]:
+    for begin in range(0, rows, most):
+        yield min(most, rows - begin)
+
+
+def _side_by_side(
+    streams: Sequence[Iterator[pa.RecordBatch]], row_count: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of all streams with the same rows; `row_count` rows together.
+
+    Raises:
+        CorruptFileError: a stream ends before.
+    """
+    current: list[pa.RecordBatch | None] = [None] * len(streams)
+    left = row_count
+    while left:
+        batches = [
+            batch if batch is not None and batch.num_rows else _next_rows(stream)
+            for batch, stream in zip(current, streams, strict=True)
+        ]
+        count = min(batch.num_rows for batch in batches)
+        yield [batch.slice(0, count) for batch in batches]
+        current = [batch.slice(count) for batch in batches]
+        left -= count
+
+
+def _next_rows(stream: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
+    for batch in stream:
+        if batch.num_rows:
+            return batch
+    raise CorruptFileError(
+        "a data file has fewer rows than its manifest says",
+        fix="restore the file from a backup, or roll the table back to a tag",
+    )

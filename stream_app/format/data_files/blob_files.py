@@ -1,0 +1,227 @@
+"""Reads files of BLOBs: one column, in records that may be large.
+
+============  ===================================================================
+of a record   bytes
+============  ===================================================================
+magic number  4
+value         as long as it is
+length        8, of the whole record
+CRC-32        4, of all before it
+============  ===================================================================
+
+Behind the records stand their lengths, as differences in ZigZag varints, then the bytes of these
+(4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The length
+-2 stands for the value that an older file has for the row.
+
+Java does not check the CRC; we do, as we check that of pages.
+
+Source: Paimon `format/blob/BlobFormatWriter.java`, `format/blob/BlobFileMeta.java`,
+`utils/DeltaVarintCompressor.java`.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, Source
+from stream_app.format.data_files.file_batches import BATCH_BYTES, damaged_file_error
+from stream_app.model.options.core_options import CoreOptions
+
+_OLDER = -2
+_MAGIC = np.frombuffer(struct.pack("<I", 1_481_511_375), np.uint8)
+_VERSION = 1
+_END_BYTES, _HEAD_BYTES, _TAIL_BYTES, _CRC_BYTES = 5, 4, 12, 4
+_FRAME_BYTES = _HEAD_BYTES + _TAIL_BYTES
+_VALUE_BYTES_MAX = 2**31 - 1
+_VARINT_BYTES_MAX = 10
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BlobIndex:
+    """The records of a file.
+
+    Attributes:
+        lengths: of each row's record, -1 for null, -2 for the value of an older file: int64 [n].
+        starts: where the record begins, or would: int64 [n].
+    """
+
+    lengths: Rows
+    starts: Rows
+
+    @property
+    def is_older(self) -> npt.NDArray[np.bool_]:
+        """The rows whose value an older file has: bool [n]."""
+        older: npt.NDArray[np.bool_] = self.lengths == _OLDER
+        return older
+
+    def sizes(self) -> Rows:
+        """The bytes that each row takes in the file: int64 [n]."""
+        return np.maximum(self.lengths, 0)
+
+    def values(self, source: Source, rows: Rows) -> pa.Array:
+        """The values of ascending rows, binary [k].
+
+        Raises:
+            CorruptFileError: a record is not what was written.
+            UnsupportedTableError: a value is larger than Arrow's.
+        """
+        wanted = self.lengths[rows]
+        held = rows[wanted >= 0]
+        sizes = self.lengths[held]
+        if (sizes > _VALUE_BYTES_MAX).any():
+            raise UnsupportedTableError(
+                f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
+                fix="leave its column out of the read, or read it with Paimon's own readers, as "
+                "descriptors (blob-as-descriptor)",
+            )
+        data = self._bytes_of(source, held, sizes)
+        begins = np.cumsum(sizes) - sizes
+        _check_records(data, begins, sizes)
+        # Of each record three cells: its head, its value, its tail. Every second of three stays.
+        cells = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
+        cells[:, 2] = begins + sizes - _TAIL_BYTES
+        offsets = np.append(cells.ravel(), np.int32(len(data)))
+        parts = pa.BinaryArray.from_buffers(
+            pa.binary(), 3 * len(held), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
+        places = np.where(wanted >= 0, 3 * (np.cumsum(wanted >= 0) - 1) + 1, 0)
+        return parts.take(pa.array(places, mask=wanted < 0))
+
+    def _bytes_of(self, source: Source, held: Rows, sizes: Rows) -> bytes:
+        """The records of rows; one request for those that lie side by side."""
+        begins = self.starts[held]
+        ends = begins + sizes
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(held)])
+        parts = []
+        # A loop over gaps between records, each of which is a request.
+        for first, last in zip(firsts, [*firsts[1:] - 1, len(held) - 1], strict=False):
+            source.seek(int(begins[first]))
+            parts.append(source.read(int(ends[last] - begins[first])))
+        return b"".join(parts)
+
+
+def _check_records(data: bytes, begins: Rows, sizes: Rows) -> None:
+    if len(data) != int(sizes.sum()):
+        raise damaged_file_error("a file of BLOBs ends before its records")
+    raw, ends = np.frombuffer(data, np.uint8), begins + sizes
+    heads = raw[begins[:, None] + np.arange(_HEAD_BYTES)]
+    listed = raw[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
+    if (heads != _MAGIC).any() or (listed != sizes).any():
+        raise damaged_file_error("a record of a file of BLOBs is not where the file's index says")
+    sums = raw[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
+    view = memoryview(data)
+    # A loop over records: each is a BLOB, whose bytes take longer than the step.
+    computed = [
+        zlib.crc32(view[begin : end - _CRC_BYTES])
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    ]
+    if computed != sums.tolist():
+        raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
+
+
+def read_blob_index(source: Source, row_count: int) -> BlobIndex:
+    """The records of a file of BLOBs.
+
+    Raises:
+        CorruptFileError: the file is none, or has another number of rows.
+    """
+    size = source.seek(0, io.SEEK_END)
+    if size < _END_BYTES:
+        raise damaged_file_error(f"a file of {size} bytes is no file of BLOBs")
+    source.seek(size - _END_BYTES)
+    index_bytes, version = struct.unpack("<iB", source.read(_END_BYTES))
+    if version != _VERSION:
+        raise UnsupportedTableError(
+            f"a file of BLOBs has version {version}, and stream_app reads version {_VERSION}",
+            fix="read it with the engine that wrote it",
+        )
+    begin = size - _END_BYTES - index_bytes
+    if index_bytes < 0 or begin < 0:
+        raise damaged_file_error(f"the index of a file of BLOBs has {index_bytes} bytes")
+    source.seek(begin)
+    lengths = np.cumsum(zigzag_varints(source.read(index_bytes)))
+    if len(lengths) != row_count:
+        raise damaged_file_error(
+            f"a data file has {len(lengths)} rows, and its manifest says {row_count}"
+        )
+    sizes = np.maximum(lengths, 0)
+    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _OLDER)).any() or (
+        int(sizes.sum()) != begin
+    ):
+        raise damaged_file_error("the index of a file of BLOBs does not agree with its records")
+    return BlobIndex(lengths, np.cumsum(sizes) - sizes)
+
+
+def zigzag_varints(data: bytes) -> Rows:
+    """Numbers as Paimon packs them: 7 bits a byte, the least first, and the sign in the last bit.
+
+    The bytes ``02 03 80 01`` are the numbers ``[1, -2, 64]``.
+
+    Raises:
+        CorruptFileError: the last number has no end, or one is too long.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(raw < 0x80)
+    if not len(raw):
+        return np.empty(0, np.int64)
+    begins = np.append(0, ends[:-1] + 1)
+    if not len(ends) or ends[-1] != len(raw) - 1 or (ends - begins >= _VARINT_BYTES_MAX).any():
+        raise damaged_file_error("the index of a file of BLOBs is cut off")
+    places = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
+    bits = (raw & 0x7F).astype(np.uint64) << (7 * places).astype(np.uint64)
+    packed = np.bitwise_or.reduceat(bits, begins)
+    numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
+    return numbers.view(np.int64)
+
+
+def blob_windows(sizes: Rows, batch_rows: int) -> Iterator[tuple[int, int]]:
+    """Rows that are read together: begin and end of each window.
+
+    A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
+    """
+    ends, begin = np.cumsum(sizes), 0
+    while begin < len(sizes):
+        before = int(ends[begin]) - int(sizes[begin])
+        fitting = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+        end = max(begin + 1, min(fitting, begin + batch_rows))
+        yield begin, end
+        begin = end
+
+
+class BlobFiles:
+    """Implements `DataFileFormat`; a value that an older file has is null."""
+
+    def open_sink(
+        self,
+        sink: Source,  # noqa: ARG002 - the port's
+        schema: pa.Schema,  # noqa: ARG002 - the port's
+        options: CoreOptions,  # noqa: ARG002 - the port's
+    ) -> DataFileSink:
+        """See `DataFileFormat.open_sink`."""
+        raise UnsupportedTableError(
+            "stream_app writes no files of BLOBs",
+            fix="write the table with Paimon's own engines, or make the column BYTES",
+        )
+
+    def placed_batches(
+        self, source: Source, wanted: DataFileRead
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """See `DataFileFormat.placed_batches`."""
+        if len(wanted.fields) != 1:
+            raise damaged_file_error(
+                f"a file of BLOBs has one column, and its manifest says {len(wanted.fields)}"
+            )
+        index = read_blob_index(source, wanted.row_count)
+        for begin, end in blob_windows(index.sizes(), wanted.batch_rows):
+            values = index.values(source, np.arange(begin, end))
+            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(wanted.fields))

@@ -1,0 +1,106 @@
+"""Hashes the rows of columns by machine code: their canonical texts, piece by piece, and MD5.
+
+`row_sums` loads it. The texts of a piece stay in a core's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import lengths_of
+from stream_app.format.row_hash.compiled.digests import LaneTables, put_digests
+from stream_app.format.row_hash.compiled.md5_block import BEGIN, BLOCK, LANES
+from stream_app.format.row_hash.compiled.text_bytes import (
+    DIGITS,
+    NUMBERS,
+    TEXTS,
+    WHOLE_MAX,
+    TextColumns,
+    put_text,
+)
+from stream_app.format.row_hash.md5_lanes import UInt64s, lanes_of
+from stream_app.machine_code.compiler import compiled, put_number
+
+PlacedValues = tuple[int, pa.Array]
+"""A column's position in the table, and its values."""
+
+_PIECE = 1 << 18
+"""Bytes of texts at once."""
+_STRING_KINDS = {pa.string(): TEXTS, pa.binary(): DIGITS}
+_OVERRUN = 2 * BLOCK
+"""Padding of a text, and what whole words write behind it."""
+
+
+def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s, UInt64s]:
+    """Return the two hash numbers of each row: uint64 [n] and uint64 [n].
+
+    Args:
+        columns: positions, and values as `row_texts.plain_values` gives them.
+        count: n.
+    """
+    wide = [
+        (position, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
+        for position, values in columns
+    ]
+    tables = np.array([_described(*column) for column in wide], np.int64).reshape(-1, 8)
+    tables = np.ascontiguousarray(tables.T)
+    texts = np.empty(_PIECE + _longest(wide, count) + _OVERRUN, np.uint8)
+    places = np.empty(_PIECE // BLOCK + 2, np.int64)
+    lanes = np.empty((3, LANES), np.int64)
+    state = np.empty((len(BEGIN), LANES), np.uint32)
+    digests = np.empty(2 * count, ">u8")
+    _hash(
+        count,
+        TextColumns(len(wide), *(int(one.ctypes.data) for one in tables)),
+        int(texts.ctypes.data),
+        int(places.ctypes.data),
+        int(digests.ctypes.data),
+        LaneTables(*(int(one.ctypes.data) for one in (*lanes, state))),
+    )
+    return lanes_of(digests)
+
+
+def _described(position: int, values: pa.Array) -> tuple[int, ...]:
+    """Return the column's number in each table of `TextColumns`."""
+    prefix = f"{position}=".encode()
+    validity, fixed, *strings = values.buffers()
+    kind, width = (NUMBERS, 8) if not strings else (_STRING_KINDS[values.type], 4)
+    data, size = (strings[0].address, strings[0].size) if any(strings) else (0, 0)
+    return (
+        kind,
+        int.from_bytes(prefix, "little"),
+        len(prefix),
+        fixed.address + width * values.offset if fixed else 0,
+        data,
+        data + size - 8,
+        validity.address if values.null_count else 0,
+        values.offset,
+    )
+
+
+def _longest(columns: Sequence[PlacedValues], count: int) -> int:
+    """Return the bytes that the text of any row has at most."""
+    strings = np.zeros(count, np.int64)
+    for _, values in columns:
+        if not pa.types.is_int64(values.type):
+            strings += lengths_of(values)
+    around = sum(len(f"{position}=:;") + WHOLE_MAX for position, _ in columns)
+    return around + int(strings.max(initial=0))
+
+
+@compiled
+def _hash(
+    count: int, columns: TextColumns, texts: int, places: int, digests: int, lanes: LaneTables
+) -> None:
+    row = 0
+    while row < count:
+        first, cursor = row, texts
+        put_number(places, 0, cursor)
+        while row < count and cursor < texts + _PIECE:
+            cursor = put_text(cursor, row, columns)
+            row += 1
+            put_number(places, row - first, cursor)
+        put_digests(places, row - first, digests + 16 * first, lanes)

@@ -1,0 +1,128 @@
+"""Adds a block of 64 bytes of each of 16 strings to their MD5.
+
+`digests` uses it. The code is written for vectors of 16 words, one for each string. LLVM makes of
+them the vectors that the processor has: one of AVX-512, two of AVX2, four of SSE2.
+
+Source: RFC 1321.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+BLOCK = 64
+LENGTH_BYTES = 8
+"""Each text's number of bits ends its last block."""
+BEGIN = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
+"""A text's state before its first block."""
+LANES = 16
+"""Strings at once. A block has as many words, so a square of words is turned over its diagonal."""
+_WORD, _PLACE = ir.IntType(32), ir.IntType(64)
+_WORDS = ir.VectorType(_WORD, LANES)
+_SINES = [int(abs(math.sin(step + 1)) * 2**32) for step in range(64)]
+_SHIFTS = [
+    shift for row in ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
+    for shift in row * 4
+]  # fmt: skip
+_MESSAGE_WORDS = [
+    (factor * step + first) % 16
+    for factor, first, begin in ((1, 0, 0), (5, 1, 16), (3, 5, 32), (7, 0, 48))
+    for step in range(begin, begin + 16)
+]
+
+
+def _add_block() -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        places, state = arguments
+        blocks = [
+            builder.load(
+                _pointer(builder, builder.load(_at(builder, places, lane, _PLACE)), _WORDS), align=1
+            )
+            for lane in range(LANES)
+        ]
+        message = _turned(builder, blocks)
+        parts = [_at(builder, state, part, _WORDS) for part in range(4)]
+        before = [builder.load(part, align=4) for part in parts]
+        after = _stepped(builder, before, message)
+        for part, old, new in zip(parts, before, after, strict=True):
+            builder.store(builder.add(old, new), part, align=4)
+        return context.get_dummy_value()
+
+    def add_block(_typing_context: Any, places: Any, state: Any) -> Any:
+        del places, state
+        return types.none(types.int64, types.int64), generate
+
+    return cast(Callable[..., Any], intrinsic(add_block))
+
+
+def _pointer(builder: Any, place: Any, kind: Any) -> Any:
+    return builder.inttoptr(place, kind.as_pointer())
+
+
+def _at(builder: Any, table: Any, index: int, kind: Any) -> Any:
+    """A pointer to an element of a table."""
+    size = LANES * 4 if kind is _WORDS else 8
+    return _pointer(builder, builder.add(table, ir.Constant(_PLACE, index * size)), kind)
+
+
+def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+    """Turn 16 vectors of a string's words into 16 vectors of a word of each string.
+
+    Each of four rounds interleaves the vectors of both halves, as a perfect shuffle of cards does.
+    """
+    half = LANES // 2
+    for _ in range(4):
+        rows = [
+            builder.shuffle_vector(rows[at // 2], rows[at // 2 + half], _interleaved(at % 2))
+            for at in range(LANES)
+        ]
+    return rows
+
+
+def _interleaved(half: int) -> Any:
+    """The places of the lower or the upper halves of two vectors, by turns."""
+    first = half * (LANES // 2)
+    places = [first + at // 2 + (at % 2) * LANES for at in range(LANES)]
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, place) for place in places])
+
+
+def _stepped(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
+    """Run the 64 steps."""
+    a, b, c, d = state
+    for step in range(64):
+        mixed = _mixed(builder, step, b, c, d)
+        for term in (a, _constant(_SINES[step]), message[_MESSAGE_WORDS[step]]):
+            mixed = builder.add(mixed, term)
+        left = builder.shl(mixed, _constant(_SHIFTS[step]))
+        right = builder.lshr(mixed, _constant(32 - _SHIFTS[step]))
+        a, b, c, d = d, builder.add(builder.or_(left, right), b), b, c
+    return [a, b, c, d]
+
+
+def _mixed(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
+    """Mix three words as the step's round does."""
+    if step < 16:
+        return builder.xor(builder.and_(builder.xor(c, d), b), d)
+    if step < 32:
+        return builder.xor(builder.and_(builder.xor(b, c), d), c)
+    if step < 48:
+        return builder.xor(builder.xor(b, c), d)
+    return builder.xor(builder.or_(builder.not_(d), b), c)
+
+
+def _constant(number: int) -> Any:
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, number)] * LANES)
+
+
+add_block: Callable[[int, int], None] = _add_block()
+"""Add the next block of each of `LANES` strings to its state.
+
+Takes the address of a table of int64, the places of the blocks, and that of the state: uint32 [4]
+of `LANES` each.
+"""

@@ -1,0 +1,160 @@
+"""Writes the canonical text of a row, with MD5's padding, by machine code.
+
+`hashed_columns` uses it and sizes the memory: each text has room for its longest values. Words
+of eight bytes are written whole, so up to 7 bytes behind a text are written too.
+
+A column's values are read only inside of its buffers. `TextColumns.last` is where the last whole
+word begins: bytes behind it are read one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_app.format.row_hash.compiled.md5_block import BLOCK, LENGTH_BYTES
+from stream_app.machine_code.compiler import (
+    byte_at,
+    compiled,
+    low_zero_bytes,
+    number_at,
+    put_byte,
+    put_number,
+)
+
+NUMBERS, TEXTS, DIGITS = range(3)
+"""Kinds of columns: int64; strings, with their size in front; strings that are the value's text."""
+WHOLE_MAX = 20
+"""Bytes of a number of 64 bits."""
+
+_SEMICOLON, _COLON, _MINUS = b";:-"
+_ZEROS = np.uint64(0x3030303030303030)
+_EIGHT_DIGITS = np.uint64(10**8)
+_PADDING = 0x80
+
+
+class TextColumns(NamedTuple):
+    """The addresses of tables of int64 [columns], and their number.
+
+    Attributes:
+        kinds: as above.
+        prefixes, prefix_sizes: the bytes in front of a value, and how many.
+        values: the address of the first row's number, or of its offset, int32.
+        data: the address of strings; 0 for numbers.
+        last: where the last eight bytes of the strings begin.
+        validity, firsts: the address of the bits of rows that are not null, and the first row's
+            bit; 0 if none is null.
+    """
+
+    width: int
+    kinds: int
+    prefixes: int
+    prefix_sizes: int
+    values: int
+    data: int
+    last: int
+    validity: int
+    firsts: int
+
+
+@compiled
+def put_text(begin: int, row: int, columns: TextColumns) -> int:
+    """Write the text of a row, padded to whole blocks; return the place behind it."""
+    cursor = begin
+    for column in range(columns.width):
+        at = 8 * column
+        validity = number_at(columns.validity + at)
+        if validity:
+            bit = number_at(columns.firsts + at) + row
+            if not byte_at(validity + (bit >> 3)) >> (bit & 7) & 1:
+                continue
+        put_number(cursor, 0, number_at(columns.prefixes + at))
+        cursor += number_at(columns.prefix_sizes + at)
+        kind, values = number_at(columns.kinds + at), number_at(columns.values + at)
+        if kind == NUMBERS:
+            cursor = _put_whole(cursor, number_at(values + 8 * row))
+        else:
+            bounds = number_at(values + 4 * row)
+            place = bounds & 0xFFFFFFFF
+            size = (bounds >> 32) - place
+            if kind == TEXTS:
+                cursor = _put_whole(cursor, size)
+                put_byte(cursor, 0, _COLON)
+                cursor += 1
+            place += number_at(columns.data + at)
+            cursor = _put_bytes(cursor, place, size, number_at(columns.last + at))
+        put_byte(cursor, 0, _SEMICOLON)
+        cursor += 1
+    return _padded(begin, cursor)
+
+
+@compiled
+def _padded(begin: int, end: int) -> int:
+    size = end - begin
+    behind = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
+    put_byte(end, 0, _PADDING)
+    end += 1
+    while end < behind - LENGTH_BYTES:
+        put_number(end, 0, 0)
+        end += 8
+    put_number(behind - LENGTH_BYTES, 0, 8 * size)
+    return behind
+
+
+@compiled
+def _put_bytes(cursor: int, place: int, size: int, last: int) -> int:
+    end = cursor + size
+    while cursor < end:
+        if place <= last:
+            put_number(cursor, 0, number_at(place))
+            cursor += 8
+            place += 8
+        else:
+            put_byte(cursor, 0, byte_at(place))
+            cursor += 1
+            place += 1
+    return end
+
+
+@compiled
+def _put_whole(cursor: int, number: int) -> int:
+    size = np.uint64(number)
+    if number < 0:
+        put_byte(cursor, 0, _MINUS)
+        cursor += 1
+        size = np.uint64(0) - size
+    if size < _EIGHT_DIGITS:
+        return _put_first(cursor, size)
+    high = size // _EIGHT_DIGITS
+    if high < _EIGHT_DIGITS:
+        cursor = _put_first(cursor, high)
+    else:
+        cursor = _put_first(cursor, high // _EIGHT_DIGITS)
+        put_number(cursor, 0, int(_digits_of(high % _EIGHT_DIGITS) | _ZEROS))
+        cursor += 8
+    put_number(cursor, 0, int(_digits_of(size % _EIGHT_DIGITS) | _ZEROS))
+    return cursor + 8
+
+
+@compiled
+def _put_first(cursor: int, number: np.uint64) -> int:
+    """Write a number of up to eight digits without zeros in front."""
+    digits = _digits_of(number)
+    skipped = low_zero_bytes(digits) if number else 7
+    put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * skipped)))
+    return cursor + 8 - skipped
+
+
+@compiled
+def _digits_of(number: np.uint64) -> np.uint64:
+    """Eight digits, the first in the lowest byte: halves, their halves, and these once more.
+
+    A product by a rounded reciprocal divides several parts of a word at once.
+    """
+    high = number // np.uint64(10_000)
+    parts = high | (number - high * np.uint64(10_000)) << np.uint64(32)
+    high = (parts * np.uint64(10_486) >> np.uint64(20)) & np.uint64(0x7F_0000_007F)
+    parts = high | (parts - high * np.uint64(100)) << np.uint64(16)
+    high = (parts * np.uint64(103) >> np.uint64(10)) & np.uint64(0x000F_000F_000F_000F)
+    return high | (parts - high * np.uint64(10)) << np.uint64(8)

@@ -1,0 +1,71 @@
+"""Declares the options of S3 stores.
+
+`fileio.s3` reads them, and knows their other spellings. Spark's source of tables takes three of
+them.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.options.option import TEXT, Option, declared_options
+
+S3_ENDPOINT = Option(
+    "s3.endpoint",
+    TEXT,
+    "",
+    "URL of a store with S3's protocol; absent: Amazon's in the region, or the variable "
+    "`AWS_ENDPOINT_URL`.",
+)
+S3_REGION = Option(
+    "s3.region", TEXT, "", "The region; absent: the variable `AWS_REGION`, or `us-east-1`."
+)
+S3_ACCESS_KEY = Option(
+    "s3.access-key",
+    TEXT,
+    "",
+    "Key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or the role of the machine. As "
+    "`${file:PATH}` the job renews it while it runs.",
+)
+S3_SECRET_KEY = Option(
+    "s3.secret-key",
+    TEXT,
+    "",
+    "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, a profile, or the role of the "
+    "machine. Best written as `${env:NAME}` or `${file:PATH}`.",
+)
+S3_SESSION_TOKEN = Option(
+    "s3.session.token",
+    TEXT,
+    "",
+    "Token of keys that expire; absent: the variable `AWS_SESSION_TOKEN`.",
+)
+S3_PATH_STYLE = Option(
+    "s3.path.style.access",
+    TEXT,
+    "",
+    "Whether URLs have the bucket in the path instead of the host; absent: as the endpoint's host "
+    "needs it.",
+)
+S3_TLS = Option(
+    "s3.connection.ssl.enabled", TEXT, "", "`false`: no TLS for an endpoint without `https://`."
+)
+S3_REQUESTER_PAYS = Option(
+    "s3.requester.pays.enabled",
+    TEXT,
+    "",
+    "`true`: the reader of another account's bucket pays for its requests.",
+)
+S3_ENCRYPTION = Option(
+    "s3.encryption.algorithm",
+    TEXT,
+    "",
+    "How the store encrypts new files: `SSE-S3` (or `AES256`), `SSE-KMS`, `DSSE-KMS`; absent: the "
+    "bucket's default.",
+)
+S3_ENCRYPTION_KEY = Option(
+    "s3.encryption.key", TEXT, "", "The key of KMS for it; absent: the bucket's or the account's."
+)
+
+S3_OPTIONS = declared_options(globals())
+"""The options in their usual spelling."""
+S3_KEYS = (S3_ACCESS_KEY.key, S3_SECRET_KEY.key, S3_SESSION_TOKEN.key)
+"""They are secret."""
