@@ -36,8 +36,14 @@ from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, _AVRO, _JSON_SCHEMA, _PROTOBUF = (
-    with_any_heads(of(REGISTRIES), REGISTRIES)
-    for of in (debezium_avro, debezium_json_schema, plain_avro, plain_json_schema, plain_protobuf)
+    with_any_heads(declare(REGISTRIES), REGISTRIES)
+    for declare in (
+        debezium_avro,
+        debezium_json_schema,
+        plain_avro,
+        plain_json_schema,
+        plain_protobuf,
+    )
 )
 _OF_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
@@ -82,7 +88,7 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
     declared = format_named(name)
     options = dict(setup.options)
     wanted = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    renamed = {name: to for name, to in setup.renamed.items() if name not in wanted}
+    renamed = {column: to for column, to in setup.renamed.items() if column not in wanted}
     aliases = {**renamed, **wanted}
     setup = replace(setup, options=options)
     reading = with_names_of_source(setup, aliases) if aliases else setup

@@ -135,7 +135,10 @@ def lines() -> Iterator[str]:
             ]
             dollars = [bucket.dollars(cost, store, reads) for cost in chosen]
             ratios.append([one / least for one in (*dollars, min(dollars[1:]))])
-        cells = (f"{statistics.mean(of):.2f}, {max(of):.2f}" for of in zip(*ratios, strict=True))
+        cells = (
+            f"{statistics.mean(shares):.2f}, {max(shares):.2f}"
+            for shares in zip(*ratios, strict=True)
+        )
         yield f"| {store.name} | {reads:g} | {' | '.join(cells)} |"
     for target in TARGETS_MB:
         more = [

@@ -8,7 +8,7 @@ Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
@@ -19,7 +19,6 @@ from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 
 STORES = (LOCAL, S3, HDFS)
-_BY_SCHEME = {scheme: store for store in STORES for scheme in store.schemes}
 _FOREIGN = {
     "oss": "Aliyun OSS",
     "dls": "Aliyun OSS-HDFS",
@@ -39,6 +38,7 @@ def file_io_of(
     location: str,
     options: Mapping[str, str] | None = None,
     option_source: OptionSource | None = None,
+    stores: Sequence[Store] = STORES,
 ) -> tuple[str, FileIO]:
     """Return the prefix of paths below a location, and its file system.
 
@@ -47,6 +47,7 @@ def file_io_of(
         options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
             fill in for ``s3.*``.
         option_source: renews options that expire; None: they do not expire.
+        stores: the declared stores.
 
     Raises:
         UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
@@ -56,7 +57,7 @@ def file_io_of(
         raise UsageError(
             f"option {key!r} belongs to no known file system", fix=f"known: {STORE_OPTIONS}"
         )
-    return _store(location).open(location, options or {}, option_source)
+    return _store(location, stores).open(location, options or {}, option_source)
 
 
 def unknown_store_options(options: Iterable[str]) -> list[str]:
@@ -84,10 +85,11 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
         store.check_options(options, location)
 
 
-def store_of(location: str) -> Store | None:
+def store_of(location: str, stores: Sequence[Store] = STORES) -> Store | None:
     """Return the store of a location; None if stream_app has none for its scheme."""
-    scheme = re.match(r"([A-Za-z][\w+.-]*):", location)
-    return _BY_SCHEME.get(scheme[1].lower() if scheme else "")
+    match = re.match(r"([A-Za-z][\w+.-]*):", location)
+    scheme = match[1].lower() if match else ""
+    return next((store for store in stores if scheme in store.schemes), None)
 
 
 def can_open(location: str) -> bool:
@@ -134,10 +136,11 @@ def is_same_location(one: str, other: str) -> bool:
     return here is there and here.is_same(one, other)
 
 
-def _store(location: str) -> Store:
+def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
+    store = store_of(location, stores)
     scheme = location.partition(":")[0].lower()
-    if scheme not in _FOREIGN:
-        return store_of(location) or LOCAL  # refuses unknown schemes
+    if store is not None or scheme not in _FOREIGN:
+        return store or LOCAL  # refuses unknown schemes
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

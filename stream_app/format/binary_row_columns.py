@@ -162,6 +162,15 @@ def _numbers(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
 def _decimal_part(
     column: pa.Array, data_type: DataType, is_null: npt.NDArray[np.bool_] | None
 ) -> _Part:
+    """The words of a column of decimals.
+
+    Four numbers of more than 18 digits. The slot gets the number of bytes, and two words behind
+    the slots have the bytes, padded with zeros::
+
+        numbers    [0,  1,  -1, 128]
+        lengths    [1,  1,  1,  2]
+        digits     [00, 01, ff, 0080]
+    """
     stored = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
     halves = stored[column.offset : column.offset + len(column)]
     if is_null is not None:

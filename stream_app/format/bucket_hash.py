@@ -131,6 +131,15 @@ def _hash_block(words: MurmurHashes, starts: Positions, counts: Positions) -> Mu
 def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
     """Return the hashes of texts of any length, which mix whole words first, then single bytes.
 
+    Four texts, the longest first::
+
+        texts      ["Spark", "", "kafka io", "abc"]
+        order      [2, 0, 3, 1]
+        lengths    [8, 5, 3, 0]
+        counts     [2, 1, 0, 0]    whole words; word 1 has only the first row in that order
+        rest       [0, 1, 3, 0]    single bytes
+        hashes     [228093765, 142593372, 1548311382, 1322437556]    in the texts' order
+
     Source: Paimon `utils/MurmurHashUtils.java#hashBytes`.
 
     Returns:

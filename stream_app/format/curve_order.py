@@ -67,7 +67,14 @@ def z_order(columns: Sequence[Words]) -> list[Words]:
 
 
 def hilbert_order(columns: Sequence[Words]) -> list[Words]:
-    """Return the places on Hilbert's curve; arguments and result are those of `z_order`."""
+    """Return the places on Hilbert's curve; arguments and result are those of `z_order`.
+
+    Neighbours on this curve differ by one in one column only. Four rows of two columns::
+
+        columns    [0, 1, 1, 0]   [0, 0, 1, 1]
+        places     [0, 1, 2, 3]   the last word; the first is 0
+        z_order    [0, 2, 3, 1]   takes a longer step from 1 to 2
+    """
     axes = [column.copy() for column in columns]
     for bit in reversed(range(1, _BITS)):
         below = np.uint64((1 << bit) - 1)

@@ -30,6 +30,7 @@ from stream_app.kafka.librdkafka import (
     login_refused,
     reading_forbidden,
 )
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 
 _ASK_MS = 5_000
@@ -183,7 +184,7 @@ class ClusterOffsets:
         return self._made
 
     def _asked(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
-        client, partitions = self._open(), list[tuple[str, int]]()
+        client, partitions = self._open(), list[KafkaPartition]()
         with _metadata(client, has_all=self.pattern is not None) as topics:
             for topic in topics:
                 name = topic.topic.decode()
@@ -198,7 +199,7 @@ class ClusterOffsets:
 
     def _partitions(
         self, client: KafkaClient, name: str, topic: _Topic, accepts_gone: bool
-    ) -> Iterable[tuple[str, int]]:
+    ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
         if topic.err in _PASSING and (accepts_gone or name in self._gone):
@@ -210,7 +211,7 @@ class ClusterOffsets:
         return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
 
     def _ends(
-        self, client: KafkaClient, partitions: Sequence[tuple[str, int]], end: OffsetEnd
+        self, client: KafkaClient, partitions: Sequence[KafkaPartition], end: OffsetEnd
     ) -> Offsets:
         offsets: dict[str, dict[str, int]] = {}
         if not partitions:
@@ -256,7 +257,7 @@ def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic
 
 @contextmanager
 def _places(
-    functions: Library, partitions: Sequence[tuple[str, int]], end: OffsetEnd
+    functions: Library, partitions: Sequence[KafkaPartition], end: OffsetEnd
 ) -> Iterator[int]:
     """A C list of the partitions; each has the requested end in the field of its offset."""
     places = functions.topic_partition_list_new(len(partitions))

@@ -263,14 +263,14 @@ class _Parser(TokenCursor):
             field_id=column.field_id, name=name, data_type=column.data_type, path=tuple(path)
         )
 
-    def _field(self, of: str, data_type: DataType) -> DataField:
+    def _field(self, column: str, data_type: DataType) -> DataField:
         fields, token = RowType(data_type.fields), self.take()
         name = token.text[1:-1] if token.kind == "quoted" else token.text
         if name not in fields.names:
             raise self.misread(
                 token.position,
                 unknown_name("field", name, fields.names),
-                fix=f"the fields of {of} are {', '.join(fields.names)}",
+                fix=f"the fields of {column} are {', '.join(fields.names)}",
             )
         return fields.field(name)
 

@@ -69,6 +69,16 @@ def test_values_have_no_empty_names(storey: str) -> None:
     assert not EMPTY & names.keys(), "name the value by what it is, such as files or row"
 
 
+def test_no_value_but_a_field_is_called_of() -> None:
+    """A field of a class reads with its owner; alone the word does not say what the value is."""
+    modules_with = [
+        name
+        for name in modules("stream_app", "bench")
+        if Counter(values(tree_of(name)))["of"] > Counter(fields(tree_of(name)))["of"]
+    ]
+    assert modules_with == [], "name the value by what it is, such as column or pages"
+
+
 def test_values_are_seen() -> None:
     tree = ast.parse("def f(a, *, each): found = [told for told in a]\nfor b, each in c: pass")
     assert Counter(values(tree)) == Counter(["a", "each", "found", "told", "b", "each"])
@@ -82,6 +92,17 @@ def values(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield name
+
+
+def fields(tree: ast.Module) -> Iterator[str]:
+    """Names of the fields that classes declare."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(body=body):
+                for item in body:
+                    match item:
+                        case ast.AnnAssign(target=ast.Name(id=name)):
+                            yield name
 
 
 def other_names(tree: ast.Module) -> Iterator[str]:

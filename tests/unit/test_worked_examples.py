@@ -13,17 +13,29 @@ from stream_app.cdc.debezium.known_frames import KnownFrames
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE, plan_rows
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.format.bucket_hash import bucket_of, hash_rows
+from stream_app.format.curve_order import hilbert_order, z_order
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import (
+    Indices,
     KeyValueLayout,
     key_order,
     keys_not_after,
     slices_of_whole_keys,
 )
+from stream_app.mergetree.lookup.key_lookup import rows_with_keys
+from stream_app.mergetree.merge_engines.aggregates.collected import collected_elements
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
+from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
+from stream_app.mergetree.merge_engines.key_segments import KeySegments
+from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
+from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.merge_rules import ColumnAggregate, MergeRules, SequenceGroup
+from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
 
 SCHEMA = pa.schema(
     [("_SEQUENCE_NUMBER", pa.int64()), ("_VALUE_KIND", pa.int8()), ("k", pa.int32())]
@@ -117,7 +129,7 @@ def test_images_between_frames() -> None:
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
     framed = KnownFrames().framed(pa.array(values))
     assert framed is not None
-    assert framed.rows.tolist() == [0, 1, 2]
+    assert framed.positions.tolist() == [0, 1, 2]
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
     assert framed.has_before.tolist() == [False, True, True]
     assert framed.has_after.tolist() == [True, True, False]
@@ -136,3 +148,77 @@ def test_bytes_that_fit_a_pattern() -> None:
     assert pattern.spread.tolist() == [0, 8, 9]
     data = np.frombuffer(b"a10a07b17a99", np.uint8)
     assert pattern.fits(data, np.array([0, 3, 6, 9])).tolist() == [True, False, False, True]
+
+
+def test_neighbours_on_a_curve() -> None:
+    columns = [np.array([0, 1, 1, 0], np.uint64), np.array([0, 0, 1, 1], np.uint64)]
+    first, last = hilbert_order(columns)
+    assert (first.tolist(), last.tolist()) == ([0, 0, 0, 0], [0, 1, 2, 3])
+    assert z_order(columns)[1].tolist() == [0, 2, 3, 1]
+
+
+def test_rows_of_keys_with_two_columns() -> None:
+    keys = pa.record_batch({"s": ["a", "a", "b"], "n": [1, 2, 2]})
+    stored = pa.record_batch({"s": ["a", "b", "c", "a"], "n": [2, 1, 2, 2]})
+    of_rows, places = rows_with_keys(keys, stored, ["s", "n"])
+    assert (of_rows.tolist(), places.tolist()) == ([1, 1], [0, 3])
+
+
+def test_combined_joined_and_collected_values() -> None:
+    changes = SegmentChanges(np.arange(4), np.array([0, 2, 3]))
+    column = pa.array([1, 2, 4, None])
+    sums = combined(column, changes, np.array([True, True, True, False]), sum_of_groups)
+    assert isinstance(sums, pa.Array)
+    assert sums.to_pylist() == [3, 4, None]
+    texts = pa.array(["a,b", "b,c", "a", "a,d"])
+    distinct = ColumnAggregate(function="listagg", distinct=True)
+    joined = joined_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
+    assert isinstance(joined, pa.Array)
+    assert joined.to_pylist() == ["a,b,c", "a,d"]
+    ops = np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK, ChangeOp.ADD], np.int8)
+    collected = collected_elements(
+        pa.array([[1], [1], [1, 2]]),
+        SegmentChanges(np.arange(3), np.array([0]), ops),
+        ColumnAggregate(function="collect"),
+    )
+    assert isinstance(collected, pa.Array)
+    assert collected.to_pylist() == [[1, 2]]
+
+
+def sum_of_groups(values: pa.Array, bounds: Indices) -> pa.Array:
+    return pa.array(np.add.reduceat(values.to_numpy(), bounds[:-1]))
+
+
+def test_changes_of_a_key_that_begins_with_a_delete() -> None:
+    kinds = np.array(
+        [RowKind.DELETE, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER], np.int8
+    )
+    keys = KeySegments(
+        batch=pa.record_batch({"g": [5, 4, 1, 2]}),
+        rows=np.arange(4),
+        starts=np.array([0, 2]),
+        newest=np.array([1, 3]),
+        is_merged=np.array([True, True]),
+    )
+    group = SequenceGroup(sequence=("g",), columns=("v",))
+    grouped = grouped_changes(keys, kinds, MergeRules(aggregates={}, groups=(group,)))
+    assert grouped.plain.rows.tolist() == [0, 0, 1, 2, 3]
+    assert grouped.plain.starts.tolist() == [0, 3]
+    assert grouped.begins.tolist() == [True, False, False, False, False]
+    assert grouped.adds.tolist() == [False, False, True, True, True]
+    assert grouped.in_sequence[group].tolist() == [True, True, False, True, True]
+
+
+def test_partitions_of_keys_that_settle() -> None:
+    changes = KeyChanges(
+        key=np.array([0, 0, 1, 1]),
+        partition=np.array([8, 8, 8, 9]),
+        adds=np.array([True, False, True, True]),
+        ends=np.array([False, True, False, False]),
+        before=np.array([7, NOWHERE]),
+    )
+    stays = place_changes(changes, OlderRowRule.STAYS)
+    assert stays.source.tolist() == [0, 1, 2, 3]
+    assert stays.partition.tolist() == [7, 7, 8, 8]
+    assert stays.after.tolist() == [NOWHERE, 8]
+    assert place_changes(changes, OlderRowRule.SKIPS).source.tolist() == [2]

@@ -87,11 +87,6 @@ def _wanted(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
     return next((verb for verb in verbs if argv and verb.name == argv[0]), None)
 
 
-def exit_code(error: BaseException) -> int:
-    """The process's exit code after an error."""
-    return error.exit_code if isinstance(error, StreamAppError) else FAILED
-
-
 def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     """Run the verb, and report its error."""
     try:
@@ -104,7 +99,7 @@ def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) ->
         return READER_GONE
     except StreamAppError as error:
         print(error, file=sys.stderr)
-        return exit_code(error)
+        return error.exit_code
     except OSError as error:
         problem = storage_error(error)
         print(problem, file=sys.stderr)

@@ -126,8 +126,8 @@ class _IngestJob:
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
-            loaded = prepared_tables(self.checked, feeds, self.clock)
-            load = load_of(self.job_tables, loaded, self.checked, self.clock, self._tasks)
+            prepared = prepared_tables(self.checked, feeds, self.clock)
+            load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.job_tables.source,
                 self.checked.reader,
@@ -138,7 +138,7 @@ class _IngestJob:
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(
-                loaded, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
+                prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
             )
             if load is not None:
                 newest = rounds.tables

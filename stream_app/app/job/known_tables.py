@@ -34,7 +34,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class OnlyTable:
-    """The table of a job of one table. Implements `loading.LoadedTables`.
+    """The table of a job of one table. Implements `loading.PreparedTables`.
 
     Attributes:
         warnings: warnings about columns that the first messages have.
@@ -44,13 +44,13 @@ class OnlyTable:
     warnings: Sequence[JobWarning] = ()
 
     def schema_for(self, _name: str, _sources: Mapping[Origin, SourceTable]) -> TableSchema:
-        """See `LoadedTables.schema_for`."""
+        """See `PreparedTables.schema_for`."""
         return self.table.schema
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """See `LoadedTables.begin_with`; the table exists already."""
+        """See `PreparedTables.begin_with`; the table exists already."""
         return dict.fromkeys(tables, self.table)
 
 

@@ -49,7 +49,7 @@ _LOG = logging.getLogger("stream_app")
 _ANEW = "give the job a new stream.checkpoint and new tables"
 
 
-class LoadedTables(Protocol):
+class PreparedTables(Protocol):
     """The tables that a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
@@ -131,7 +131,7 @@ class JobLoad:
 
 def load_of(
     job_tables: SingleTableOrDatabase,
-    loaded: LoadedTables,
+    prepared: PreparedTables,
     checked: CheckedJob,
     clock: Clock,
     tasks: int,
@@ -139,7 +139,7 @@ def load_of(
     """Return the first load that the checkpoint has or the configuration asks for; else None.
 
     Args:
-        loaded: the table of the job, or the maker of a whole database's tables.
+        prepared: the table of the job, or the maker of a whole database's tables.
         tasks: the number of parts of a table that are read at the same time.
 
     Raises:
@@ -155,7 +155,7 @@ def load_of(
             return None
         planning = _Planning(
             job_tables=job_tables,
-            loaded=loaded,
+            prepared=prepared,
             state_file=checked.state_file,
             reader=_reader_of(checked),
             clock=clock,
@@ -184,7 +184,7 @@ class _Planning:
     """Plans the first load of a job that has not begun yet."""
 
     job_tables: SingleTableOrDatabase
-    loaded: LoadedTables
+    prepared: PreparedTables
     state_file: JobStateFile
     reader: ReaderSettings
     clock: Clock
@@ -208,7 +208,10 @@ class _Planning:
             reading = DatabaseReading(connection, url, self.job_tables)
             chosen = reading.chosen(followed_database(connection, url))
             sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
-            schemas = {name: self.loaded.schema_for(name, of) for name, of in sources.items()}
+            schemas = {
+                name: self.prepared.schema_for(name, described)
+                for name, described in sources.items()
+            }
             relations = reading.relations(chosen, schemas)
             opened = self._opened(sources)
             parts = [
@@ -234,7 +237,7 @@ class _Planning:
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables by their names in the job. It creates none before all can be loaded."""
-        opened = self.loaded.begin_with(sources)
+        opened = self.prepared.begin_with(sources)
         for table in opened.values():
             _check_empty(table)
         return opened

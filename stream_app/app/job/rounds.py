@@ -51,7 +51,7 @@ def prepared_tables(
 
 
 def job_rounds(
-    loaded: OnlyTable | DatabaseTables,
+    prepared: OnlyTable | DatabaseTables,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
@@ -62,7 +62,7 @@ def job_rounds(
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        loaded: the return value of `prepared_tables`.
+        prepared: the return value of `prepared_tables`.
         shape: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
@@ -72,15 +72,15 @@ def job_rounds(
     policy: Callable[..., EpochTables] = StoppingTables
     splitter: MessageSplitter = AllToOneTable()
     newcomers = read_statements = None
-    match loaded:
+    match prepared:
         case OnlyTable(table):
             known = [feeds.only(table)]
         case DatabaseTables():
-            newcomers = loaded
-            read_statements = statements_of(loaded.tables, feeds.state_file, clock.now_ms)
+            newcomers = prepared
+            read_statements = statements_of(prepared.tables, feeds.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
-            splitter = loaded.splitter(known, frozenset(feeds.state_file.state.held))
+            known = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
+            splitter = prepared.splitter(known, frozenset(feeds.state_file.state.held))
             policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
     if load is not None:
         load.check_tables((feed.job.table for feed in known), feeds.state_file.folder)

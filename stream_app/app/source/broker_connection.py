@@ -27,6 +27,7 @@ from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.kafka.security_options import security_options
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest
@@ -181,15 +182,15 @@ class BrokerConnection:
             for name, topic in sorted(readable.items())
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
         """Return (topic, partition) → the offset of its oldest record."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
-    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
         """Return (topic, partition) → its end offset, which excludes open transactions."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
-    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
         """Return (topic, partition) → the latest time of a record, for partitions with records.
 
         Times are milliseconds since 1970, of the producer or the broker, depending on the topic's
@@ -202,7 +203,7 @@ class BrokerConnection:
             if answer.timestamp > 0
         }
 
-    def offsets_since(self, times: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
         """Return the offset of each partition's first record at or after a time.
 
         A partition without such a record is left out.
@@ -218,8 +219,8 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, places: Collection[tuple[str, int]]
-    ) -> dict[tuple[str, int], int]:
+        self, group: str, places: Collection[KafkaPartition]
+    ) -> dict[KafkaPartition, int]:
         """Return the offsets that a consumer group has committed for these (topic, partition)s.
 
         Partitions without one are left out.
@@ -265,7 +266,7 @@ class BrokerConnection:
 
     def _offsets(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
-    ) -> dict[tuple[str, int], int]:
+    ) -> dict[KafkaPartition, int]:
         answers = self._asked(topics, spec)
         return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
 

@@ -37,7 +37,7 @@ _MYSQL_RELATIONS = """
     where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
     and table_schema not in ('mysql', 'sys', 'information_schema', 'performance_schema')"""
 _PUBLISHED = "select schemaname, tablename from pg_publication_tables"
-Place = tuple[str, str]
+RelationName = tuple[str, str]
 """The schema (in MySQL the database) and the name of a table."""
 
 
@@ -64,15 +64,15 @@ class FollowedDatabase:
             their root.
     """
 
-    relations: Mapping[Place, Relation]
-    published: frozenset[Place] | None = None
+    relations: Mapping[RelationName, Relation]
+    published: frozenset[RelationName] | None = None
 
-    def why_not_sent(self, place: Place) -> str:
+    def why_not_sent(self, name: RelationName) -> str:
         """Return why no connector sends changes of a table; empty if one may send them."""
-        relation = self.relations.get(place)
+        relation = self.relations.get(name)
         if relation is None:
             return "is not a table, and no log has changes of it"
-        if self.published is not None and place in self.published:
+        if self.published is not None and name in self.published:
             return ""
         if relation.is_root:
             return "is partitioned, and its changes name its partitions"
@@ -103,7 +103,7 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     return FollowedDatabase(relations=relations_of(connection, url), published=published)
 
 
-def relations_of(connection: Any, url: JdbcUrl) -> Mapping[Place, Relation]:
+def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
     """Return the tables whose changes the database's log contains.
 
     MySQL's log covers all databases.

@@ -261,7 +261,7 @@ class DatabaseTables:
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
             described = described_sources(self.tables, parts).items()
-            differences = shard_differences({str(origin): of for origin, of in described})
+            differences = shard_differences({str(origin): source for origin, source in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 

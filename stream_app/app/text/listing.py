@@ -93,14 +93,14 @@ def age_text(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     whole = int(seconds)
-    for unit, name, smaller, of in (
+    for unit, name, smaller, rest_name in (
         (86400, "d", 3600, "h"),
         (3600, "h", 60, "min"),
         (60, "min", 1, "s"),
     ):
         if whole >= unit:
             rest = whole % unit // smaller
-            return f"{whole // unit} {name}" + (f" {rest} {of}" if rest else "")
+            return f"{whole // unit} {name}" + (f" {rest} {rest_name}" if rest else "")
     return f"{whole} s"
 
 

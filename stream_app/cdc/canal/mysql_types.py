@@ -154,7 +154,7 @@ class _Reader:
             case _:
                 parts = [self.geometry(depth + 1) for _ in range(self._count(end))]
                 if kind == 7:
-                    return name, [{"type": of, "coordinates": inner} for of, inner in parts]
+                    return name, [{"type": shape, "coordinates": inner} for shape, inner in parts]
                 return name, [inner for _, inner in parts]
 
     def _point(self, end: str) -> list[float]:

@@ -213,12 +213,12 @@ class AvroLayout:
             before_at=sides[0, :rows],
             after_at=sides[1, :rows],
             columns={
-                name: AvroColumn(of, cells, (data, ended), at, images)
-                for name, (at, of) in self.columns.items()
+                name: AvroColumn(data_type, cells, (data, ended), at, images)
+                for name, (at, data_type) in self.columns.items()
             },
             texts={
-                path: AvroColumn(of, cells, (data, ended), at, rows)
-                for path, (at, of) in self.texts.items()
+                path: AvroColumn(data_type, cells, (data, ended), at, rows)
+                for path, (at, data_type) in self.texts.items()
             },
         )
 
@@ -261,28 +261,30 @@ class _AvroSteps:
 
     def _add(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
         """Add the steps of one value; recurses into the fields of records."""
-        null, of = _nullable(declared)
+        null, data_type = _nullable(declared)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
-        if of.kind == "record" and not is_column:
+        if data_type.kind == "record" and not is_column:
             at = self._open(RECORD, null)
-            for name, inner in _fields_of(of):
+            for name, inner in _fields_of(data_type):
                 self._add(inner, (*path, name), in_image=in_image)
             self.steps[at][2] = len(self.steps)
             return
-        if of.kind not in _READS:
+        if data_type.kind not in _READS:
             raise _UnsupportedError
-        column, reads = _NO_COLUMN, _READS[of.kind]
+        column, reads = _NO_COLUMN, _READS[data_type.kind]
         if is_column:
             column = list(self.columns).index(path[0])
             digits = self.columns[path[0]]
             reads = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else reads
-            other = self.of_columns.setdefault(path[0], (column, of))[1]
-            if other.kind != of.kind or (of.kind == "enum" and other.symbols != of.symbols):
+            other = self.of_columns.setdefault(path[0], (column, data_type))[1]
+            if other.kind != data_type.kind or (
+                data_type.kind == "enum" and other.symbols != data_type.symbols
+            ):
                 raise _UnsupportedError  # another one in the other image
-        elif not in_image and path in self.texts and of.kind in _TEXTS:
+        elif not in_image and path in self.texts and data_type.kind in _TEXTS:
             column = len(self.columns) + self.texts.index(path)
-            self.of_texts[path] = column, of
-        self.steps.append([reads, null, _argument(of), column])
+            self.of_texts[path] = column, data_type
+        self.steps.append([reads, null, _argument(data_type), column])
 
 
 def _nullable(declared: AvroType) -> tuple[int, AvroType]:

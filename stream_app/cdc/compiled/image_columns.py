@@ -62,7 +62,7 @@ class ParsedHeads:
         columns: for each of the table's an array [s] of the images' values.
         before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
         parsed: bool [n]; messages that are not declined.
-        drift: int64 [n]; 0 where the images have the table's columns and no other. Messages with
+        marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
     """
 
@@ -70,7 +70,7 @@ class ParsedHeads:
     before_at: Int64s
     after_at: Int64s
     parsed: Bools
-    drift: Int64s
+    marks: Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class ParsedRows:
     """The parsed images of n messages that are images themselves; attributes as in `ParsedHeads`.
 
     The objects in messages are the last columns, structs of their own columns, and then the lists
-    of objects. Where there are some, the drift is theirs: the message's other fields do not count.
+    of objects. Where there are some, the marks are theirs: the message's other fields do not count.
 
     Attributes:
         nulls: for each object and list, and each of its columns, the places of written nulls. They
@@ -87,7 +87,7 @@ class ParsedRows:
 
     columns: Sequence[pa.Array]
     parsed: Bools
-    drift: Int64s
+    marks: Int64s
     nulls: Sequence[Sequence[Int64s]]
 
 
@@ -194,7 +194,7 @@ class ImageLayout:
             columns     [[1, 2]]
             before_at   [0, -1]
             after_at    [1, -1]
-            drift       [0, 0]
+            marks       [0, 0]
             parsed      [T, F]
 
         Args:
@@ -221,7 +221,7 @@ class ImageLayout:
             before_at=np.where(heads.parsed, heads.before_at, -1),
             after_at=np.where(heads.parsed, heads.after_at, -1),
             parsed=heads.parsed,
-            drift=heads.drift,
+            marks=heads.marks,
         )
 
     def parse_rows(self, data: Bytes, offsets: Int64s) -> ParsedRows | None:
@@ -244,9 +244,9 @@ class ImageLayout:
         cells = list(map(ImageCells.for_columns, columns, widths))
         of_message, *of_inner = map(ImageLayout._tables, layouts, cells)
         inner, list_rows = np.array(of_inner, np.int64), np.zeros((2, len(self.lists)), np.int64)
-        drift, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
-            RowPlaces(ended.starts, ended.ends, drift, parsed),
+            RowPlaces(ended.starts, ended.ends, marks, parsed),
             of_message,
             InnerTables(
                 inner.ctypes.data,
@@ -263,7 +263,7 @@ class ImageLayout:
             struct = one._columns(its, length)
             plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
         nulls = [its.nulls(length) for its, length in zip(cells[1:], lengths, strict=True)]
-        return ParsedRows(columns=plain, parsed=parsed, drift=drift, nulls=nulls)
+        return ParsedRows(columns=plain, parsed=parsed, marks=marks, nulls=nulls)
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
         return [

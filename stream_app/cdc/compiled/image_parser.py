@@ -60,7 +60,7 @@ class HeadPlaces(NamedTuple):
     Attributes:
         starts, lasts: int64 [n]; where each message begins in the data, and where its tail does.
         before_at, after_at: int64 [n]; the place of each image, or -1.
-        drift: int64 [n]; 0 where the images have the table's columns and no other. Messages with
+        marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
         parsed: bool [n]; else the message is declined.
     """
@@ -69,7 +69,7 @@ class HeadPlaces(NamedTuple):
     lasts: Int64s
     before_at: Int64s
     after_at: Int64s
-    drift: Int64s
+    marks: Int64s
     parsed: Bools
 
 
@@ -95,7 +95,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
         steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
-        place, first, drift = start + _BEFORE_SIZE, image, 0
+        place, first, mark_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(place) == OBJECT_BEGIN:
             place, unknown, missing, steps = _image(
                 Span(place, last, steps), tables, ImageMark(first, stamp)
@@ -104,7 +104,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
                 continue
             heads.before_at[row] = first
             first, marks = first + 1, unknown + missing
-            drift = mark_of(marks) if marks else 0
+            mark_sum = mark_of(marks) if marks else 0
         elif word_at(place) & _FOUR_BYTES == _NULL:
             place += _NULL_SIZE
         else:
@@ -121,11 +121,11 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             if place != last:
                 continue
             heads.after_at[row] = first
-            first, drift = first + 1, drift + unknown + missing
+            first, mark_sum = first + 1, mark_sum + unknown + missing
         elif place + _NULL_SIZE != last or word_at(place) & _FOUR_BYTES != _NULL:
             continue
         image = first
-        heads.drift[row] = drift
+        heads.marks[row] = mark_sum
         heads.parsed[row] = True
     return image
 
@@ -135,12 +135,12 @@ class RowPlaces(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
-        drift, parsed: those of `HeadPlaces`.
+        marks, parsed: those of `HeadPlaces`.
     """
 
     starts: Int64s
     ends: Int64s
-    drift: Int64s
+    marks: Int64s
     parsed: Bools
 
 
@@ -189,7 +189,7 @@ def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
         if 0 < place < end:
             place = blank_end(place, end)
         if place == end:
-            rows.drift[row] = marks
+            rows.marks[row] = marks
             rows.parsed[row] = True
             image += 1
             for at in range(lists):
@@ -225,10 +225,10 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
             marks += mark_of_unknown(place, behind, column)
             place = value_end(behind, last)
         elif column >= first and byte_at(behind) != NULL_BEGIN:
-            place, drift, steps = _inner_images(
+            place, inner_marks, steps = _inner_images(
                 Span(behind, last, steps), tables, inner, column, mark
             )
-            of_images += drift
+            of_images += inner_marks
         else:
             place = cell_end(behind, tables, (column, number))
         if place < 0 or place >= last:

@@ -338,7 +338,12 @@ def truncate_decimals(values: pa.Array, width: int) -> Casted:
     """Truncate unscaled numbers [n] as `truncate_integers` does: 12.34 by 10 gives 12.30.
 
     An unscaled number is ``high * 2^64 + low``. The width is below 2^31, so all remainders and
-    their products fit into 64 bits.
+    their products fit into 64 bits. Four values of DECIMAL(6, 2) by 10::
+
+        values      [12.34, -12.34, 0.10, null]
+        unscaled    [1234,  -1234,  10,   -]
+        rest        [4,     6,      0,    -]
+                    [12.30, -12.40, 0.10, null]
     """
     if not len(values):
         return values, None

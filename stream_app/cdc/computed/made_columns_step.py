@@ -84,8 +84,8 @@ class MadeColumnsStep:
 class _Made:
     """The columns of a batch, as they are made; and why messages are bad."""
 
-    def __init__(self, of: MadeColumnsStep, changes: ChangeBatch) -> None:
-        self._of, self._changes = of, changes
+    def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
+        self._step, self._changes = step, changes
         self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE))
         self._columns: dict[str, pa.Array] = {}
         self.reasons: dict[int, str] = {}
@@ -98,18 +98,18 @@ class _Made:
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
         index = pa.array(self._changes.message_index)
-        for name, key in self._of.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._of.facts).take(index))
+        for name, key in self._step.metadata.items():
+            self._add(name, METADATA[key].read(messages, self._step.facts).take(index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
         moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENTS)
-        for name, call, reference, function in self._of.computed:
+        for name, call, reference, function in self._step.computed:
             rows = self._changes.rows.num_rows
             taken = pa.repeat(moment, rows) if reference is None else self.column(reference)
             values, failed = function.compute(taken)
             if failed is not None:
-                if name not in self._of.primary_keys:
+                if name not in self._step.primary_keys:
                     # Images of old rows may hold invented values; only their keys are certain.
                     failed = failed & ~self._is_before
                 self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
@@ -118,18 +118,18 @@ class _Made:
     def add_blanks(self) -> None:
         """Make the columns that the table's writer fills: null, or the zero of their type."""
         rows = self._changes.rows.num_rows
-        for name in self._of.of_writer:
-            field = self._of.schema.field(name)
+        for name in self._step.of_writer:
+            field = self._step.schema.field(name)
             blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
             self._columns[name] = pa.repeat(blank, rows)
 
     def _add(self, name: str, values: pa.Array) -> None:
-        field = self._of.schema.field(name)
+        field = self._step.schema.field(name)
         if values.type != field.type:
             values = values.cast(field.type)
         if not field.nullable and values.null_count:
             absent = ~valid_of(values)
-            if name in self._of.primary_keys:
+            if name in self._step.primary_keys:
                 self._refuse_nulls(absent, f"primary key column {name!r} is null")
             else:
                 filled = pa.array(absent & self._is_before)

@@ -118,7 +118,14 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
 
 
 def _of_texts(texts: pa.Array, precision: int | None) -> tuple[pa.Array, int, Int64s | None]:
-    """Parse texts: counts, the digits of a second they count, and nanoseconds beyond that."""
+    """Parse texts: counts, the digits of a second they count, and nanoseconds beyond that.
+
+    Four texts without a precision, so that counts are of microseconds, 6 digits::
+
+        texts     ["1970-01-02T03:04:05.123456789Z", "1970-1-2 3:04:05", "1970-01-02", "soon"]
+        counts    [97445123456,                      97445000000,        86400000000,  null]
+        nanos     [123456789,                        0,                  0,            0]
+    """
     if precision is not None:
         numeric = pc.match_substring_regex(texts, _NUMBER)
         digits = pc.if_else(numeric, texts, pa.scalar(None, pa.string()))

@@ -86,7 +86,7 @@ class DebeziumJson:
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
         policy = self._options.column_policy(setup.columns)
         self._settings = DecodeSettings(
-            rows=RowRules(
+            row_rules=RowRules(
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
@@ -113,7 +113,7 @@ class DebeziumJson:
         """
         outcome = self._outcome(messages)
         self._decode_values(*present_values(messages), outcome)
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(outcome))
 
     def _decode_values(self, values: pa.Array, index: Int32s, outcome: BatchOutcome) -> None:
         """Decode the values at these positions, each group of one schema by itself."""

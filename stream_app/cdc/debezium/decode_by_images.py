@@ -41,6 +41,9 @@ from stream_app.cdc.json_records.record_shapes import RecordShape
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
+_BEFORE_FACTOR = 3
+"""Keeps the marks of images before a change apart from those of images after it."""
+
 
 @dataclass(slots=True)
 class FramedGroup(Group):
@@ -54,9 +57,9 @@ class FramedGroup(Group):
     frames: KnownFrames = field(default_factory=KnownFrames)
     compiled: LayoutChoice | None = None
 
-    def shape_at(self, values: pa.Array, rows: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """Return the shape, and learn a missing one from the first value in these rows."""
-        return self.shape_for(values.take(pa.array(rows[:SAMPLE_ROWS])), policy, images_of)
+    def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
+        """Return the shape, and learn a missing one from the first value at these positions."""
+        return self.shape_for(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
 
 
 class LaidOutShape(NamedTuple):
@@ -70,11 +73,11 @@ class MarkedRecords(NamedTuple):
     """Parsed records, with marks of how their columns differ from the table's.
 
     Attributes:
-        rows: int64 [m]; the positions of the records among the values.
-        marks: int64 [m]; see `image_columns.ParsedHeads.drift`.
+        positions: int64 [m]; the positions of the records among the values.
+        marks: int64 [m]; see `image_columns.ParsedHeads.marks`.
     """
 
-    rows: Int64s
+    positions: Int64s
     marks: Int64s
 
 
@@ -94,17 +97,17 @@ def _in_columns(
     framed = group.frames.framed(values)
     if framed is None:
         return None
-    shape = group.shape_at(values, framed.rows, settings.policy)
+    shape = group.shape_at(values, framed.positions, settings.policy)
     misread = deep_ones(framed.images, NESTING_MAX - 1)
     misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
     if misread.any():
         framed = framed.without(misread)
-    rows = framed.rows
-    if len(rows) == 0:
+    positions = framed.positions
+    if len(positions) == 0:
         return None
-    part = values if len(rows) == len(values) else values.take(pa.array(rows))
+    part = values if len(positions) == len(values) else values.take(pa.array(positions))
     decoded = decode_framed(part, framed, shape, settings)
-    return None if decoded is None else DecodedPart(rows, decoded)
+    return None if decoded is None else DecodedPart(positions, decoded)
 
 
 def _by_machine_code(
@@ -117,12 +120,12 @@ def _by_machine_code(
     tails = None
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
-    rows = np.arange(len(values)) if tails is None else tails.rows
-    shape = group.shape_at(values, rows, settings.policy)
+    positions = np.arange(len(values)) if tails is None else tails.positions
+    shape = group.shape_at(values, positions, settings.policy)
     if tails is None and not shape.is_flat:
         return None
     layout = choice.layout_of(
-        shape, partial(_layout_of, values, rows[:SAMPLE_ROWS], shape, settings, choice.parser)
+        shape, partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.parser)
     )
     if layout is None:
         return None
@@ -133,12 +136,12 @@ def _by_machine_code(
 
 def _layout_of(
     values: pa.Array,
-    rows: Int64s,
+    positions: Int64s,
     shape: RecordShape,
     settings: DecodeSettings,
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
-    """Return the layout for images whose columns have the order of these rows."""
+    """Return the layout for images whose columns have the order of those at these positions."""
     readings, kinds = list(shape.readings), list(shape.kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
@@ -150,7 +153,7 @@ def _layout_of(
     shortest = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
-        for images in _images_in(values.take(pa.array(rows)).to_pylist())
+        for images in _images_in(values.take(pa.array(positions)).to_pylist())
         for image in (*images.befores, *images.afters)
         for name in image
     )
@@ -172,7 +175,7 @@ def _decoded(
     choice: LayoutChoice,
 ) -> DecodedPart | None:
     shape, layout = laid_out
-    starts = offsets_of(values)[tails.rows].astype(np.int64)
+    starts = offsets_of(values)[tails.positions].astype(np.int64)
     heads = layout.parse(bytes_of(values), starts, tails.lasts)
     if not choice.took_most(None if heads is None else heads.parsed):
         return None
@@ -180,11 +183,12 @@ def _decoded(
     if not len(heads.columns[0]):
         return None
     kept = slice(None) if heads.parsed.all() else heads.parsed
-    rows, ops, codes = tails.rows[kept], tails.ops[kept], tails.codes[kept]
+    positions, ops, codes = tails.positions[kept], tails.ops[kept], tails.codes[kept]
     places = heads.before_at[kept], heads.after_at[kept]
     parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
     return DecodedPart(
-        rows, _records(values, MarkedRecords(rows, heads.drift[kept]), parsed, shape, settings)
+        positions,
+        _records(values, MarkedRecords(positions, heads.marks[kept]), parsed, shape, settings),
     )
 
 
@@ -200,14 +204,17 @@ def _decoded_rows(
     if not choice.took_most(None if parsed is None else parsed.parsed):
         return None
     assert parsed is not None
-    rows = np.flatnonzero(parsed.parsed)
-    part = values if len(rows) == len(values) else values.take(pa.array(rows))
+    positions = np.flatnonzero(parsed.parsed)
+    part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
     extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
-    images = flat_images(part, parsed.columns[:count], extra, shape, settings)
+    flat = flat_images(part, parsed.columns[:count], extra, shape, settings)
+    marks = parsed.marks[positions]
     # A delete's image is that before the change, which may lack columns.
-    marks = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
-    return DecodedPart(rows, _records(values, MarkedRecords(rows, marks), images, shape, settings))
+    marks = np.where(flat.images.has_before, marks * _BEFORE_FACTOR, marks)
+    return DecodedPart(
+        positions, _records(values, MarkedRecords(positions, marks), flat, shape, settings)
+    )
 
 
 def _records(
@@ -222,7 +229,7 @@ def _records(
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
         marks = np.where(decoded.suspects, 0, marked.marks)
-        drift = _drift_of(values, MarkedRecords(marked.rows, marks), settings.policy)
+        drift = _drift_of(values, MarkedRecords(marked.positions, marks), settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
@@ -233,11 +240,11 @@ def _drift_of(
 
     One record represents all with the same sum of marks.
     """
-    rows, marks = marked
+    positions, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[odd], return_index=True, return_counts=True)
     for first, count in zip(odd[firsts].tolist(), counts.tolist(), strict=True):
-        for images in _images_in([values[int(rows[first])].as_py()]):
+        for images in _images_in([values[int(positions[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

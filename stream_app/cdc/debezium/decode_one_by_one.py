@@ -50,7 +50,7 @@ def decode_records(
         return Change((record,), record.table, record.drift)
 
     changes = result.read(values, read, settings.policy)
-    result.add_rows(changes, readings, settings.rows, reads_tables=settings.reads_tables)
+    result.add_rows(changes, readings, settings.row_rules, reads_tables=settings.reads_tables)
     return result
 
 
@@ -91,7 +91,7 @@ def _restore_unchanged(
             left_out.add(reading.name)
             del after[reading.name]
             continue
-        old = None if settings.rows.before_has_key_only else (before or {}).get(reading.name)
+        old = None if settings.row_rules.before_has_key_only else (before or {}).get(reading.name)
         if old is None or old[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 f"column {reading.name!r} is unchanged and its value was not sent "

@@ -145,8 +145,8 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
         key = "the message has no key"
     else:
         missing = sorted(rules.wanted(question) - known)
-        of = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
-        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {of}"
+        role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
+        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {role}"
     return f"{what}, and which row it changes is not certain: {key}, and {image}"
 
 

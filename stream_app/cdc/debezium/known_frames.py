@@ -66,7 +66,7 @@ class FramedRecords:
     """The m records among n values that have a known frame, and their s images.
 
     Attributes:
-        rows: int64 [m]; the positions of their values, ascending.
+        positions: int64 [m]; the positions of their values, ascending.
         images: binary [s]; presumably one object each, in the order of the records, before and
             after.
         has_before, has_after: bool [m].
@@ -74,7 +74,7 @@ class FramedRecords:
         codes: int64 [m]; the place of each record's frame in `frames`.
     """
 
-    rows: Int64s
+    positions: Int64s
     images: pa.Array
     has_before: Bools
     has_after: Bools
@@ -85,7 +85,7 @@ class FramedRecords:
     @property
     def first_images(self) -> Int64s:
         """The position of each record's first image, and s at the end: int64 [m + 1]."""
-        firsts = np.zeros(len(self.rows) + 1, np.int64)
+        firsts = np.zeros(len(self.positions) + 1, np.int64)
         np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
         return firsts
 
@@ -99,7 +99,7 @@ class FramedRecords:
         """The bytes of each record's images, concatenated without a copy: binary [m]."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
-        return pa.Array.from_buffers(pa.binary(), len(self.rows), buffers)
+        return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
 
     def without(self, images: Bools) -> FramedRecords:
         """The records without a marked image; `images` marks images: bool [s]."""
@@ -107,7 +107,7 @@ class FramedRecords:
         kept = marks[1:] == marks[:-1]
         firsts = self.first_images
         return FramedRecords(
-            rows=self.rows[kept],
+            positions=self.positions[kept],
             images=self.images.filter(pa.array(np.repeat(kept, np.diff(firsts)))),
             has_before=self.has_before[kept],
             has_after=self.has_after[kept],
@@ -122,11 +122,11 @@ class FramedTails:
     """The m records among n values that end like a known frame.
 
     Attributes:
-        rows, ops, codes, frames: see `FramedRecords`.
+        positions, ops, codes, frames: see `FramedRecords`.
         lasts: int64 [m]; where each tail begins in the bytes of the values.
     """
 
-    rows: Int64s
+    positions: Int64s
     lasts: Int64s
     ops: Ops
     codes: Int64s
@@ -152,7 +152,7 @@ class KnownFrames:
 
             values       [{"before":null,"after":{"k":1}T, {"before":{"k":1},"after":{"k":2}T,
                           {"before":{"k":2},"after":nullT, {"after":{"k":3}}]
-            rows         [0, 1, 2]
+            positions    [0, 1, 2]
             images       [{"k":1}, {"k":1}, {"k":2}, {"k":2}]
             has_before   [F, T, T]
             has_after    [T, T, F]
@@ -165,7 +165,7 @@ class KnownFrames:
         known = 0
         for at, block in _blocks(offsets):
             blocks.append(self._framed_block(data, block, at))
-            known += len(blocks[-1].tails.rows)
+            known += len(blocks[-1].tails.positions)
             if 2 * known < at + len(block) - 1:
                 self._keep_the_commonest([block.tails for block in blocks])
                 return None
@@ -176,7 +176,7 @@ class KnownFrames:
             return None
         self._keep_the_commonest([tails])
         return FramedRecords(
-            rows=tails.rows,
+            positions=tails.positions,
             images=slices_of(data, bounds[:, 0::2][is_image], bounds[:, 1::2][is_image]),
             has_before=is_image[:, 0],
             has_after=is_image[:, 1],
@@ -197,7 +197,7 @@ class KnownFrames:
         blocks: list[FramedTails] = []
         for at, block in _blocks(offsets):
             blocks.append(self._tails_in(data, block, at))
-            if 2 * len(blocks[-1].rows) < len(block) - 1:
+            if 2 * len(blocks[-1].positions) < len(block) - 1:
                 self._keep_the_commonest(blocks)
                 return None
         tails = self._joined(blocks)
@@ -207,12 +207,12 @@ class KnownFrames:
     def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
         """The records with a known tail and images, among the values of a block."""
         tails = self._tails_in(data, offsets, first)
-        heads, has_head = find_heads(data, offsets[tails.rows - first], tails.lasts)
+        heads, has_head = find_heads(data, offsets[tails.positions - first], tails.lasts)
         if has_head.all():
             return _FramedBlock(tails, heads)
         tails = replace(
             tails,
-            rows=tails.rows[has_head],
+            positions=tails.positions[has_head],
             lasts=tails.lasts[has_head],
             ops=tails.ops[has_head],
             codes=tails.codes[has_head],
@@ -231,7 +231,7 @@ class KnownFrames:
         known, frames = codes[rows], tuple(self._frames)
         lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[known]
         ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[known]]
-        return FramedTails(rows=rows + first, lasts=lasts, ops=ops, codes=known, frames=frames)
+        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=known, frames=frames)
 
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """The position of each value's frame, -1 without one: int64 [n]; learns new frames."""
@@ -256,7 +256,7 @@ class KnownFrames:
 
     def _joined(self, blocks: Sequence[FramedTails]) -> FramedTails:
         return FramedTails(
-            rows=np.concatenate([block.rows for block in blocks]),
+            positions=np.concatenate([block.positions for block in blocks]),
             lasts=np.concatenate([block.lasts for block in blocks]),
             ops=np.concatenate([block.ops for block in blocks]),
             codes=np.concatenate([block.codes for block in blocks]),

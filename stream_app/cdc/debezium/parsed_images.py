@@ -45,7 +45,7 @@ class DecodeSettings:
     """The settings of all records of a table.
 
     Attributes:
-        rows: how images become rows.
+        row_rules: how images become rows.
         policy: the reaction to records whose columns differ from the table's.
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
@@ -53,7 +53,7 @@ class DecodeSettings:
         restored: columns whose value the table's writer finds; see `TableTraits.restored`.
     """
 
-    rows: RowRules
+    row_rules: RowRules
     policy: ColumnPolicy
     key_rules: KeyRules
     reads_tables: bool
@@ -89,7 +89,7 @@ def decode_images(
     is_flat: bool,
 ) -> tuple[StackedImages, ImageRows, Questions]:
     """The images with unchanged values restored, their rows, and questions to the keys."""
-    has_old_values = not (settings.rows.before_has_key_only or is_flat)
+    has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
     images = restored_images(  # step 1
         parsed.images,
         readings,
@@ -97,7 +97,7 @@ def decode_images(
         restored=settings.restored,
         has_old_values=has_old_values,
     )
-    decoded = rows_of(images, readings, settings.rows)  # step 2
+    decoded = rows_of(images, readings, settings.row_rules)  # step 2
     return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
 
 

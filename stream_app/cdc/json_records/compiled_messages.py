@@ -29,16 +29,16 @@ class CompiledMessages:
     """The m messages that machine code has parsed.
 
     Attributes:
-        rows: int64 [m]; the positions of the messages among the values.
+        positions: int64 [m]; the positions of the messages among the values.
         columns: for each field an array [m].
         nulls: see `dialect.ParsedMessages`.
-        drift: int64 [m]; see `image_columns.ParsedRows`.
+        marks: int64 [m]; see `image_columns.ParsedRows`.
     """
 
-    rows: Int64s
+    positions: Int64s
     columns: list[pa.Array]
     nulls: Mapping[str, Sequence[Int64s]]
-    drift: Int64s
+    marks: Int64s
 
 
 def parse_messages(
@@ -57,9 +57,9 @@ def parse_messages(
     if not choice.took_most(None if parsed is None else parsed.parsed):
         return None
     assert parsed is not None
-    rows = np.flatnonzero(parsed.parsed)
+    positions = np.flatnonzero(parsed.parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], parsed.nulls, strict=True))
-    return CompiledMessages(rows, list(parsed.columns), nulls, parsed.drift[rows])
+    return CompiledMessages(positions, list(parsed.columns), nulls, parsed.marks[positions])
 
 
 def _layout_of(
@@ -75,13 +75,15 @@ def _made(
 ) -> ImageLayout | None:
     """The layout for these fields, in the order of the documents."""
     inner: dict[str, ImageLayout] = {}
-    for name, of in (*fields.objects.items(), *fields.lists.items()):
+    for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]
         if name in fields.lists:
             values = [one for value in values if isinstance(value, list) for one in value]
         layout = None
-        if not of.objects and not of.lists:
-            layout = _made(of, [value for value in values if isinstance(value, dict)], parser)
+        if not inner_fields.objects and not inner_fields.lists:
+            layout = _made(
+                inner_fields, [value for value in values if isinstance(value, dict)], parser
+            )
         if layout is None:
             return None
         inner[name] = layout

@@ -145,9 +145,9 @@ class ShapeDecoder:
         if not self.policy.examines_records:
             quick = self.reads.quick_part(placed, self.group)  # step 2
         if quick is not None:
-            self.outcome.add_columnar(quick.records, placed.index[quick.rows])
-            odd[quick.rows[quick.records.from_images.suspects]] = True
-            left[quick.rows] = False
+            self.outcome.add_columnar(quick.records, placed.index[quick.positions])
+            odd[quick.positions[quick.records.from_images.suspects]] = True
+            left[quick.positions] = False
         if left.any():
             odd[left] = self._decode_whole(placed.at(np.flatnonzero(left)))
         if odd.any():

@@ -147,9 +147,9 @@ class ChangeFormat(ValueReads):
         taken = parse_messages(placed.values, shape, fields, self._compiled)
         if taken is None:
             return None
-        part = placed.at(taken.rows)
+        part = placed.at(taken.positions)
         messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
-        return DecodedPart(taken.rows, self._records(messages, shape, taken.drift))
+        return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
 
     def in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
@@ -202,25 +202,27 @@ class ChangeFormat(ValueReads):
         return self._policy.reported(sightings)
 
 
-def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
+def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     """Rows of records as rows of their messages; step 3."""
     message = parsed.message
     if message is None:
-        return of
+        return image_rows
     suspects = np.zeros(0, np.bool_) if parsed.odd is None else parsed.odd.copy()
-    suspects[message[of.suspects]] = True
-    kept = ~suspects[message[of.record]]
+    suspects[message[image_rows.suspects]] = True
+    kept = ~suspects[message[image_rows.record]]
     wanted = ~suspects[message]
     return replace(
-        of,
-        rows=of.rows if kept.all() else of.rows.filter(pa.array(kept)),
-        record=message[of.record[kept]],
+        image_rows,
+        rows=image_rows.rows if kept.all() else image_rows.rows.filter(pa.array(kept)),
+        record=message[image_rows.record[kept]],
         suspects=suspects,
         tables={
             name: int(message[record])
             for name, record in first_records(parsed.images.tables, wanted).items()
         },
-        cut={name: _of_messages(lossy, message, suspects) for name, lossy in of.cut.items()},
+        cut={
+            name: _of_messages(lossy, message, suspects) for name, lossy in image_rows.cut.items()
+        },
     )
 
 

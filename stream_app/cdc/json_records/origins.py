@@ -158,7 +158,15 @@ def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatc
 
 
 def millis_of_text(texts: pa.Array) -> pa.Array:
-    """Parse texts such as ``2024-10-27 12:39:03.210671Z`` to ms of UTC; null for other texts."""
+    """Parse texts such as ``2024-10-27 12:39:03.210671Z`` to ms of UTC; null for other texts.
+
+    Four texts::
+
+        texts      ["1970-01-01 00:00:03.210671Z", "1970-01-01T00:01:00", "1970-01-01", null]
+        seconds    [3,                             60,                    null,         null]
+        digits     ["210",                         null,                  null,         null]
+                   [3210,                          60000,                 null,         null]
+    """
     parts = pc.extract_regex(texts, _TEXT)
     texts = pc.if_else(pc.is_valid(parts), texts, pa.scalar(None, pa.string()))
     short = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))

@@ -60,11 +60,11 @@ class DecodedPart:
     """The results of some of n values.
 
     Attributes:
-        rows: int64 [m]; the positions of the values, ascending.
+        positions: int64 [m]; the positions of the values, ascending.
         records: the decoded records.
     """
 
-    rows: Int64s
+    positions: Int64s
     records: DecodedRecords
 
 

@@ -89,8 +89,8 @@ class _Protobuf:
         """See `SchemaLanguage`; each message is a record, whatever the name."""
         del name
         number, *path = key
-        of = message_class(schemas, number, path)
-        return _ProtobufRows(number, of, _fields(of))
+        message = message_class(schemas, number, path)
+        return _ProtobufRows(number, message, _fields(message))
 
 
 @lru_cache(maxsize=256)

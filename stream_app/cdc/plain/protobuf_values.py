@@ -16,11 +16,11 @@ _NANOS = 10**9
 _SHOWN_MAX = 120
 
 
-def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
+def json_of(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
     """The fields of a message, as values that JSON has.
 
     Args:
-        of: Google's class of the message.
+        message_class: Google's class of the message.
         number: the number of the schema, for the error.
 
     Raises:
@@ -28,7 +28,7 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
     """
     from google.protobuf import json_format  # noqa: PLC0415
 
-    message = of()
+    message = message_class()
     try:
         message.ParseFromString(body)
         _check(message)
@@ -41,7 +41,7 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
     except Exception as error:  # each fault of the bytes has an exception of its own
         said = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {said}") from None
-    for one in fields_of(of.DESCRIPTOR):
+    for one in fields_of(message_class.DESCRIPTOR):
         if one.name in document:
             document[one.name] = _plain(one, message, document[one.name])
         elif one.has_presence:
@@ -64,22 +64,22 @@ def _check(message: Any) -> None:
         if lost.field_number in declared:
             name = declared[lost.field_number].name
             raise UnreadableRecordError(f"the field {name!r} has a value that its type lacks")
-    for of, value in message.ListFields():
-        is_map = of.message_type is not None and of.message_type.GetOptions().map_entry
-        items = value.values() if is_map else value if of.is_repeated else (value,)
+    for field, value in message.ListFields():
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        items = value.values() if is_map else value if field.is_repeated else (value,)
         for item in items:
             if isinstance(item, Message):
                 _check(item)
-            elif of.type == of.TYPE_STRING and isinstance(item, bytes):
-                raise UnreadableRecordError(f"the text of {of.name!r} is not UTF-8")
+            elif field.type == field.TYPE_STRING and isinstance(item, bytes):
+                raise UnreadableRecordError(f"the text of {field.name!r} is not UTF-8")
 
 
 def _put_defaults(message: Any) -> None:
     """Give the defaults of proto2 to a message that lacks their fields."""
-    for of in message.DESCRIPTOR.fields:
-        has_default = not of.is_repeated and of.has_presence and of.has_default_value
-        if has_default and of.containing_oneof is None and not message.HasField(of.name):
-            setattr(message, of.name, of.default_value)
+    for field in message.DESCRIPTOR.fields:
+        has_default = not field.is_repeated and field.has_presence and field.has_default_value
+        if has_default and field.containing_oneof is None and not message.HasField(field.name):
+            setattr(message, field.name, field.default_value)
 
 
 def _plain(field: ProtobufField, message: Any, shown: Any) -> Any:

@@ -282,12 +282,14 @@ class RegisteredRows:
             for part in plan.parts
         ]
         walk = read[0][1]
-        kept = ~np.logical_or.reduce([one.broken() for _, one, _ in read])
-        of = {name: (one, fields[name]) for part, one, fields in read for name in part.columns}
+        kept = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in read])
+        read_of = {
+            name: (cursor, fields[name]) for part, cursor, fields in read for name in part.columns
+        }
         wires = []
         for reading in plan.readings:
-            one, values = of.get(reading.name, (walk, None))
-            wires.append(wire_column(reading, [(values, everything)], one, kept))
+            cursor, values = read_of.get(reading.name, (walk, None))
+            wires.append(wire_column(reading, [(values, everything)], cursor, kept))
         count = int(kept.sum())
         at, none = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(

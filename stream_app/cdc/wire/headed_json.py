@@ -106,7 +106,7 @@ class HeadedJson:
         for number, rows in by_number(numbers):  # a loop over schemas
             at = places[rows]
             try:
-                of = self._format(number, deletes=deletes)
+                decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
                 what = f"has a key that {problem}" if deletes else str(problem)
                 reasons |= dict.fromkeys(at.tolist(), what)
@@ -115,7 +115,7 @@ class HeadedJson:
             bodies = unframed(framed.take(pa.array(at)))
             if deletes and self.key_name:
                 bodies = _named(bodies, self.key_name)
-            decoded = of.decode(_with_value(some, bodies))
+            decoded = decoder.decode(_with_value(some, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
             yield moved_results(decoded, at.astype(np.int32))

@@ -52,7 +52,16 @@ def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
 
 
 def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Parse integers, truncate digits after a point, and refuse integers out of range."""
+    """Parse integers, truncate digits after a point, and refuse integers out of range.
+
+    Four texts::
+
+        values    ["+007", "-12.9", "-.5", null]
+        sign      ["+",    "-",     "-",   null]
+        whole     ["007",  "12",    "",    null]
+        digits    ["7",    "12",    "0",   null]
+                  [7,      -12,     0,     null]
+    """
     matched = pc.extract_regex(values, _INTEGER)
     sign, whole = regex_group(matched, "sign"), regex_group(matched, "whole")
     only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))

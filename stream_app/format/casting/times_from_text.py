@@ -73,7 +73,14 @@ def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Parse ``H[:m[:s[.f]]]`` and an offset of hours, or of minutes too if the text has seconds.
 
-    Paimon adds the offset after a plus, and rounds a fraction to milliseconds.
+    Paimon adds the offset after a plus, and rounds a fraction to milliseconds. Four texts, of
+    which the first is a number of milliseconds::
+
+        values     ["5000", "1:2",   "1:2:3.4567", "10:30:00+02:15"]
+        hour       [-,      1,       1,            12]
+        minute     [-,      2,       2,            45]
+        second     [-,      0,       3,            0]
+                   [5000,   3720000, 3723457,      45900000]
     """
     numeric, millis = _as_numbers(values, _INT, wanted)
     matched = pc.extract_regex(values, _TIME)

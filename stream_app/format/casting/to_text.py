@@ -103,7 +103,17 @@ def _float_texts(values: pa.Array) -> pa.Array:
 
 
 def _powers(shortest: pa.Array) -> pa.Array:
-    """Print texts of the form `_SHORTEST` as ``d.ddE±n``; null for others."""
+    """Print texts of the form `_SHORTEST` as ``d.ddE±n``; null for others.
+
+    Four numbers, as Arrow prints them::
+
+        shortest    ["10000000", "-0.000015", "1.25e+20", "nan"]
+        digits      ["10000000", "0000015",   "125",      null]
+        leading     [0,          5,           0,          -]       zeros
+        power       [7,          -5,          20,         -]
+        mantissa    ["1.0",      "1.5",       "1.25",     null]
+                    ["1.0E7",    "-1.5E-5",   "1.25E20",  null]
+    """
     matched = pc.extract_regex(shortest, _SHORTEST)
     whole, fraction = (
         regex_group(matched, "whole"),

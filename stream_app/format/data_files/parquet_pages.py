@@ -296,8 +296,8 @@ class PagedGroups:
         begins = [begin for begin, _ in ranges]
         file = self._parts.open_pages(chosen)
         return [
-            (_whole(file.reader.read_column(place), of.row_count), of.places(begins))
-            for place, of in enumerate(chosen.values())
+            (_whole(file.reader.read_column(place), pages.row_count), pages.places(begins))
+            for place, pages in enumerate(chosen.values())
         ]
 
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:

@@ -187,7 +187,9 @@ def _awaited(
     pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
     commits = {int(end["transaction"]): end for end in facts.ends}
     torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
-    missing: list[tuple[Any, int | None]] = [(commits[of], table) for of, table in torn]
+    missing: list[tuple[Any, int | None]] = [
+        (commits[transaction], table) for transaction, table in torn
+    ]
     if without_end.any():
         missing += [(end, None) for end in facts.ends]
     for end, table in missing:

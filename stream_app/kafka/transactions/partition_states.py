@@ -65,7 +65,9 @@ def progress_at(
     for partition, code in facts.pending.partitions.items():
         before = facts.known.partition(partition)
         seen = max(_position_of(inside, last_new.get(code)), before.top)
-        top = max(seen, *(of.get(partition, BEFORE_ALL) for of in (awaited, repeated)))
+        top = max(
+            seen, *(positions.get(partition, BEFORE_ALL) for positions in (awaited, repeated))
+        )
         if code in last_change:
             is_behind = _position_of(inside, last_change[code]) < top
         else:

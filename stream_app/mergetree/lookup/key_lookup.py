@@ -231,8 +231,14 @@ def rows_with_keys(
     """Match keys with rows, of which several may have the same key.
 
     It narrows the matches column by column: it numbers the key prefixes, and keeps the rows that
-    may match. Keys (a, 1), (a, 2), (b, 2) have the numbers 0, 0, 1 after the first column, 0, 1, 2
-    after both.
+    may match. Three keys and four rows of two columns::
+
+        keys         a1  a2  b2
+        rows         a2  b1  c2  a2
+                     after the first column    after both
+        numbers      [0, 0, 1]                 [0, 1, 2]     of the keys
+        places       [0, 1, 3]                 [0, 3]        of the rows that are left
+        of_rows      [0, 1, 0]                 [1, 1]        their numbers
 
     Args:
         keys: distinct; columns `names` [n].

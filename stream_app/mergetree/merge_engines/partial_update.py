@@ -134,45 +134,67 @@ def grouped_changes(
 ) -> GroupedChanges:
     """Return the changes of a window's keys.
 
+    Two keys of two rows, and the sequence ``g`` of a group. The first key begins with a delete,
+    which makes two changes; its second row is late::
+
+        kinds           [-D,   +I, +I, +U]
+        g               [5,    4,  1,  2]
+        plain.rows      [0, 0, 1,  2,  3]
+        plain.starts    [0,        3]
+        begins          [T, F, F,  F,  F]
+        adds            [F, F, T,  T,  T]
+        in_sequence     [T, T, F,  T,  T]
+
     Args:
         kinds: int8 [m], the row kinds of `keys.rows`.
     """
+    changes, kinds, begins = _with_first_deletes(keys, kinds)
     retracts = are_retracts(kinds)
-    rows, starts, begins = keys.rows, keys.starts, np.zeros(len(kinds), np.bool_)
-    twice = starts[retracts[starts] & keys.is_merged]
-    if len(twice):
-        times = np.ones(len(rows), np.int64)
-        times[twice] = 2
-        rows, kinds = np.repeat(rows, times), np.repeat(kinds, times)
-        retracts = np.repeat(retracts, times)
-        added = np.zeros(len(keys.rows), np.int64)
-        added[twice] = 1
-        starts = starts + np.cumsum(added)[starts] - added[starts]
-        begins = np.zeros(len(rows), np.bool_)
-        begins[starts[retracts[starts] & keys.is_merged]] = True
-    twice_too = SegmentChanges(rows, starts, merges_alone=keys.also_alone)
-    changes = twice_too if len(twice) else keys.plain
     ranks = {
-        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
+        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[changes.rows]
         for group in rules.groups
         if all(name in keys.batch.schema.names for name in group.sequence)
     }
-    counts = ~retracts | begins if rules.ignores_delete else np.ones(len(rows), np.bool_)
+    counts = ~retracts | begins if rules.ignores_delete else np.ones(len(kinds), np.bool_)
     removers = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
     base = _removals(changes, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
     parts = _parts(changes, base)
-    begins = begins.copy()
     begins[base[base >= 0]] = True
     return GroupedChanges(
         plain=changes,
         adds=~retracts,
         begins=begins,
-        kept=starts[np.flatnonzero(~keys.is_merged)],
+        kept=changes.starts[np.flatnonzero(~keys.is_merged)],
         is_removed=base == changes.ends,
         ignores_delete=rules.ignores_delete,
         has_sequence={group: rank > 0 for group, rank in ranks.items()},
         in_sequence={group: _in_sequence(rank, parts, counts) for group, rank in ranks.items()},
     )
+
+
+def _with_first_deletes(
+    keys: KeySegments, kinds: npt.NDArray[np.int8]
+) -> tuple[SegmentChanges, npt.NDArray[np.int8], Mask]:
+    """The rows of all keys as changes; a delete that begins a merged key makes two of them.
+
+    Args:
+        kinds: int8 [m], of `keys.rows`.
+
+    Returns:
+        The changes; their kinds, int8 [changes]; and the mask of the first change of each such
+        delete, bool [changes].
+    """
+    is_doubled = are_retracts(kinds[keys.starts]) & keys.is_merged
+    if not is_doubled.any():
+        return keys.plain, kinds, np.zeros(len(kinds), np.bool_)
+    times = np.ones(len(kinds), np.int64)
+    times[keys.starts[is_doubled]] = 2
+    # Each key begins later by the doubled deletes of the keys before it.
+    starts = keys.starts + np.cumsum(is_doubled) - is_doubled
+    begins = np.zeros(int(times.sum()), np.bool_)
+    begins[starts[is_doubled]] = True
+    rows, kinds = np.repeat(keys.rows, times), np.repeat(kinds, times)
+    return SegmentChanges(rows, starts, merges_alone=keys.also_alone), kinds, begins
 
 
 def _removals(

@@ -242,8 +242,8 @@ class _Altering:
                 return 0
             case schema_changes.Position(schema_changes.ColumnPlace.LAST):
                 return len(self.fields)
-            case schema_changes.Position(place, of):
-                return self._index(of) + (place is schema_changes.ColumnPlace.AFTER)
+            case schema_changes.Position(place, neighbour):
+                return self._index(neighbour) + (place is schema_changes.ColumnPlace.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)

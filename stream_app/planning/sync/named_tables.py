@@ -67,14 +67,14 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
             prefixes.get(database, rules.table_prefix),
             suffixes.get(database, rules.table_suffix),
         )
-    for of, (prefix, suffix) in affixes.items():
+    for only_database, (prefix, suffix) in affixes.items():
         inner = name[len(prefix) : len(name) - len(suffix)]
         if not inner or f"{prefix}{inner}{suffix}" != name or inner.lower() in mapped:
             continue
         for source in _own_names(rules, inner, is_cased=rules.case_sensitive):
             if rules.merge_shards:
-                yield source._replace(database=of)
-            elif of in (None, (source.database or "").lower()):
+                yield source._replace(database=only_database)
+            elif only_database in (None, (source.database or "").lower()):
                 yield source
 
 

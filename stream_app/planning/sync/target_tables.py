@@ -144,7 +144,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         )
     if problem := name_problem(name):
         return RefusedTable(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
-    others = [other for other, of in taken.items() if of == name and other != origin]
+    others = [other for other, table in taken.items() if table == name and other != origin]
     if others and not rules.merge_shards:
         return RefusedTable(
             f"{origin} would become the table {name}, as {min(others)} does",

@@ -101,7 +101,19 @@ def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools,
 
 
 def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
-    """Keep the older row's partition; newer rows are merged into it or ignored."""
+    """Keep the older row's partition; newer rows are merged into it or ignored.
+
+    Two keys with two changes each. The first key has a row in partition 7, the second has none::
+
+        key          [0, 0, 1, 1]
+        partition    [8, 8, 8, 9]
+        ends         [F, T, F, F]
+        begins       [T, F, T, F]
+        settled      [7, 7, 8, 8]
+        after        [NOWHERE, 8]      of the two keys
+
+    A rule that skips newer rows keeps change 2 alone, which names the partition of its key.
+    """
     count = len(changes.key)
     first, last = _bounds(changes.key)
     begins = first.copy()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stream_app.app.launch import jars
-from stream_app.fileio.file_io_registry import STORES, store_of
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import (
+    STORES,
+    file_io_of,
+    store_of,
+)
+from stream_app.fileio.local_store import LOCAL
 from stream_app.fileio.store import Store
+from tests.support.files.memory_file_io import MemoryFileIO
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.schemes[-1])
@@ -26,3 +35,18 @@ def test_a_store_is_complete(store: Store) -> None:
 def test_no_scheme_has_two_stores() -> None:
     schemes = [scheme for store in STORES for scheme in store.schemes]
     assert len(schemes) == len(set(schemes))
+
+
+def test_a_line_among_the_stores_opens_a_scheme_that_was_foreign() -> None:
+    location = "gs://bucket/warehouse"
+    with pytest.raises(UsageError, match="whose protocol stream_app does not speak"):
+        file_io_of(location)
+    files = MemoryFileIO()
+    store = replace(
+        LOCAL, schemes=("gs",), open=lambda location, _options, _source: (location, files)
+    )
+    stores = (*STORES, store)
+    assert store_of(location, stores) is store
+    assert file_io_of(location, stores=stores) == (location, files)
+    with pytest.raises(UsageError, match="Azure Storage"):
+        file_io_of("abfs://bucket/warehouse", stores=stores)

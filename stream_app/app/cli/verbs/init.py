@@ -50,9 +50,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    of = parser.add_mutually_exclusive_group(required=True)
-    of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
-    of.add_argument(
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--from-topic", metavar="TOPIC", help="the topic")
+    origin.add_argument(
         "--from-jdbc", metavar="URL", help="a database: jdbc:postgresql:…, jdbc:mysql:…"
     )
     parser.add_argument("--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: its table")
@@ -123,13 +123,12 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in source_table.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
-    of = f"{source_table.schema}.{source_table.name}"
     return _job_draft(
         args,
         source,
         (source_table.schema, source_table.name),
         source_table.table,
-        f"the table {of}",
+        f"the table {source_table.schema}.{source_table.name}",
     )
 
 

@@ -21,8 +21,8 @@ PARTITIONS_MAX = 1000
 """The maximum number of Kafka partitions with a metric of their own; the total includes others."""
 SeriesKey = tuple[str, str]
 """A label, and the name of a table that has it."""
-Partition = tuple[str, str]
-"""Topic and Kafka partition."""
+PartitionLabels = tuple[str, str]
+"""Topic and Kafka partition, as text."""
 MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
@@ -41,7 +41,7 @@ class SourceMetrics:
         self._position: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._seen: JobOffsets | None = None
-        self._partitions: set[Partition] = set()
+        self._partitions: set[PartitionLabels] = set()
         self._lag: int | None = None
         self._looked_at_s: float | None = None
         self._is_committed = False
@@ -111,7 +111,7 @@ class SourceMetrics:
 
     def _set_lag(self, label: str) -> None:
         progress, self._seen = self._progress, self._position()
-        behind: Mapping[Partition, int] = {} if progress is None else progress.behind
+        behind: Mapping[PartitionLabels, int] = {} if progress is None else progress.behind
         lag = None if progress is None else progress.lag
         if self._seen is not None:
             newest: Offsets = {} if progress is None else progress.newest
@@ -179,7 +179,7 @@ class SourceMetrics:
     def _export_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
+    def _set_table_lags(self, behind: Mapping[PartitionLabels, int]) -> None:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._seen is not None:
             ends = self._seen.committed

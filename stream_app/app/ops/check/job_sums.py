@@ -102,11 +102,11 @@ class JobSums:
     def _knows(self, origin: Origin) -> bool:
         known = (self.state.origins, self.state.refused)
         return any(
-            one.table == origin.table
-            and one.database in ("", origin.database)
-            and one.schema in ("", origin.schema)
-            for of in known
-            for one in of
+            known_origin.table == origin.table
+            and known_origin.database in ("", origin.database)
+            and known_origin.schema in ("", origin.schema)
+            for origins in known
+            for known_origin in origins
         )
 
     def _has_rows(self, schema: str, name: str) -> bool:

@@ -71,17 +71,17 @@ def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observati
 
     An error becomes a warning, because the job runs all the same, and publishes later.
     """
-    of = f"{name}: " if name else ""
+    prefix = f"{name}: " if name else ""
     try:
         lag = reader_lag(table)
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield warning("iceberg", f"{of}{error.what}{where}", error.fix)
+        yield warning("iceberg", f"{prefix}{error.what}{where}", error.fix)
         return
     if lag is not None and lag.is_behind:
-        yield warning("iceberg", f"{of}{lag.text}", LAG_FIX)
+        yield warning("iceberg", f"{prefix}{lag.text}", LAG_FIX)
     elif lag is not None:
-        yield good_observation("iceberg", f"{of}{lag.text}")
+        yield good_observation("iceberg", f"{prefix}{lag.text}")
 
 
 def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:

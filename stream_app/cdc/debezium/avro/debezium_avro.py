@@ -119,7 +119,7 @@ class DebeziumAvro(DebeziumJson):
                 else:
                     self._decode_slice(part, present[some], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
     def _plan(self, number: int) -> _SchemaPlan | str:
         """The plan for a schema's messages, or the reason why they cannot be read."""
@@ -214,8 +214,8 @@ class DebeziumAvro(DebeziumJson):
             wire_column(
                 reading,
                 [
-                    (of.get(reading.name), image_rows)
-                    for of, image_rows in zip(fields, rows, strict=True)
+                    (image.get(reading.name), image_rows)
+                    for image, image_rows in zip(fields, rows, strict=True)
                 ],
                 walk,
                 kept,

@@ -142,6 +142,14 @@ def _flat(value: Any) -> Any:
 def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """The documents with their arrays as texts, and the mask of those that were converted.
 
+    A document, and what is known of each of its bytes::
+
+        text        {"t":["a", 1]}
+        in_string   .TT...TT......    from a quote on, until the one that ends the string
+        depth       11111222222210
+        within      .....TTTTTTTT.    an array of the document, with its end
+        written     {"t":"[\\"a\\",1]"}
+
     Args:
         texts: strings [n] of plain JSON, neither null nor empty.
 

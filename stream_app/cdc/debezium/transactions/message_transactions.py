@@ -117,6 +117,16 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
 
 
 def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
+    """The END markers and their counts.
+
+    Four messages, of which two are END markers, of two tables and of one::
+
+        kinds          [BEGIN, CHANGE, END, END]
+        index          [2, 3]
+        owners         [0, 0, 1]
+        collections    ["s.a", "s.b", "s.a"]
+        counts         [1, 2, 3]
+    """
     index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
     ids, times, counted = (column.take(pa.array(index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))

@@ -36,6 +36,16 @@ def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
 def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: Combine) -> Folded:
     """Combine each segment into one value. A single value stays unchanged, and no value gives null.
 
+    Three segments of four changes, whose values are added up::
+
+        column     [1, 2, 4, null]
+        starts     [0,    2, 3]
+        counts     [T, T, T, F]
+        sizes      [2,    1, 0]
+        results    [3]                of the segment with several values
+        rows       [4, 2, -1]         4 is the place of the first result, behind the column
+                   [3, 4, null]
+
     Args:
         counts: bool [changes], the changes whose values are combined.
     """

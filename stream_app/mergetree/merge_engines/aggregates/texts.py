@@ -65,7 +65,18 @@ def _joined(
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
-    """Return each segment's first text unchanged, then each new part of the others once."""
+    """Return each segment's first text unchanged, then each new part of the others once.
+
+    Two segments of two texts::
+
+        texts       ["a,b", "b,c", "a", "a,d"]     segments   [0, 0, 1, 1]
+        parts       ["a", "b", "b", "c", "a", "a", "d"]
+        kept        [F,   F,   F,   T,   F,   F,   T]
+                    ["a,b", "c", "a", "d"]         segments   [0, 0, 1, 1]
+
+    Args:
+        segments: int64 [n], ascending.
+    """
     is_first = np.ones(len(segments), np.bool_)
     is_first[1:] = segments[1:] != segments[:-1]
     split = pc.split_pattern(texts, delimiter)

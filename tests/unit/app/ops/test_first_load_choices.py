@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
-from stream_app.app.source.relations import FollowedDatabase, Place, Relation
+from stream_app.app.source.relations import FollowedDatabase, Relation, RelationName
 from stream_app.spark.checkpoint.load_plan import LoadPart, LoadPlan
 
 ORDERS, ROOT, LEAF = ("public", "orders"), ("public", "days"), ("public", "days_1")
@@ -32,7 +32,9 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
         (LEAF, {ROOT}, "is in no publication"),
     ],
 )
-def test_only_what_is_sent_is_loaded(place: Place, published: set[Place] | None, why: str) -> None:
+def test_only_what_is_sent_is_loaded(
+    place: RelationName, published: set[RelationName] | None, why: str
+) -> None:
     """Publications name a root or its partitions, by `publish_via_partition_root`."""
     sent = None if published is None else frozenset(published)
     database = FollowedDatabase(relations=RELATIONS, published=sent)

@@ -178,8 +178,8 @@ def test_orders_and_absences() -> None:
         ["a", "x", "b", None, None, None],
         [3, None, 6, None, None, None],
     ]
-    assert (parsed.drift != 0).tolist() == [False, True, True, False, True, False, True]
-    assert len(set(parsed.drift[[1, 2, 4, 6]].tolist())) == 4
+    assert (parsed.marks != 0).tolist() == [False, True, True, False, True, False, True]
+    assert len(set(parsed.marks[[1, 2, 4, 6]].tolist())) == 4
 
 
 def test_rows_beside_each_other() -> None:
@@ -206,7 +206,7 @@ def test_rows_beside_each_other() -> None:
         ["a", None, None, "c"] * 2,
         [1, 2, None, 4] * 2,
     ]
-    assert (parsed.drift[:7] != 0).tolist() == [False, True, False, False, False, False, True]
+    assert (parsed.marks[:7] != 0).tolist() == [False, True, False, False, False, False, True]
 
 
 def test_lists_of_objects() -> None:
@@ -236,7 +236,7 @@ def test_lists_of_objects() -> None:
         column.validate(full=True)
         assert column == of_arrow
     assert [[at.tolist() for at in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
-    assert len(set(parsed.drift[good].tolist())) == 4
+    assert len(set(parsed.marks[good].tolist())) == 4
 
 
 def test_searches_for_names_are_limited() -> None:

@@ -299,7 +299,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     index = np.arange(batch.num_rows, dtype=np.int32)
     part = of.quick_part(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
-    assert len(part.rows)
+    assert len(part.positions)
 
 
 def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:

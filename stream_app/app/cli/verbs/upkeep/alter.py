@@ -75,8 +75,8 @@ def _split_position(text: str) -> tuple[str, change.Position | None]:
         return text, None
     if match["end"]:
         return match["rest"], change.Position(change.ColumnPlace(match["end"].lower()))
-    of = match[4] or match[5] or match[6]
-    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), of)
+    column = match[4] or match[5] or match[6]
+    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), column)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:
