@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     log_to_stderr()
     try:
-        config = configuration_of(args)
+        config = configuration_of(args.conf)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig, load_config
 
 
-def add_configuration(parser: argparse.ArgumentParser) -> None:
-    """Add ``--conf`` and ``--set``."""
-    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
+def add_configuration(parser: argparse.ArgumentParser, purpose: str = "") -> None:
+    """Add ``--conf`` and ``--set``.
+
+    Args:
+        purpose: what the verb does with a configuration; empty if the verb needs one.
+    """
+    parser.add_argument(
+        "--conf", required=not purpose, metavar="FILE", type=Path, help=purpose or "TOML file"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -29,10 +36,10 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def configuration_of(args: argparse.Namespace) -> AppConfig | None:
-    """The configuration that ``--conf`` names, or None without the argument.
+def configuration_of(conf: Path | None, overrides: Sequence[str] = ()) -> AppConfig | None:
+    """Return the configuration of ``--conf``, with the keys of ``--set``; None without ``--conf``.
 
     Raises:
         UsageError: the configuration has problems.
     """
-    return None if args.conf is None else load_config(args.conf, [], os.environ)
+    return None if conf is None else load_config(conf, overrides, os.environ)

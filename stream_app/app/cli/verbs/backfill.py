@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from stream_app.app.cli.arguments.compared_source import add_database_table, named_database
 from stream_app.app.cli.arguments.compared_topics import compared_topics
-from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
 from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
@@ -58,9 +57,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
-    parser.add_argument(
-        "--conf", type=Path, metavar="FILE", help="the configuration of the table's job"
-    )
+    add_configuration(parser, "the configuration of the table's job")
     parser.add_argument(
         "--from-topic",
         dest="source_kafka",
@@ -97,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     since = None
     if args.begin != _EARLIEST:
         since = millis_of(timestamp_argument(args.begin))
-    config = configuration_of(args)
+    config = configuration_of(args.conf, args.set)
     tables = None if config is None else config.tables
     folder = None if config is None else config.stream.quarantine
     table = (

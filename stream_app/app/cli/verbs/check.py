@@ -6,13 +6,12 @@ import argparse
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
-from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
@@ -100,12 +99,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the rows with this topic, read again; with --conf: another address of the "
         "job's topics",
     )
-    parser.add_argument(
-        "--conf",
-        type=Path,
-        metavar="FILE",
-        help="the configuration of the table's job: compare the table with its topics, decoded "
-        "as the job does",
+    add_configuration(
+        parser,
+        "the configuration of the table's job: compare the table with its topics, decoded as the "
+        "job does",
     )
     add_compared_source(parser)
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
@@ -116,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     progress = ProgressLine.of_terminal()
     if args.source is not None:
         return _check_source(args, progress)
-    config = configuration_of(args)
+    config = configuration_of(args.conf, args.set)
     tables = None if config is None else config.tables
     if args.table is not None:
         if tables is None:
@@ -143,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
-    config = configuration_of(args)
+    config = configuration_of(args.conf, args.set)
     tables = None if config is None else config.tables
     if (args.table is None and tables is None) or args.source_kafka or args.quick:
         raise UsageError(

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compaction_settings(args, configuration_of(args))
+    job = compaction_settings(args, configuration_of(args.conf))
     if job.row_order is not None:
         planned_sorting(job)  # report what is wrong before Spark begins
     if args.dry_run:

@@ -9,11 +9,10 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import orjson
 
-from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
@@ -72,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
     )
-    parser.add_argument("--conf", type=Path, metavar="FILE", help="the job's configuration")
+    add_configuration(parser, "the job's configuration")
     parser.add_argument(
         "--table",
         metavar="NAME",
@@ -109,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = configuration_of(args)
+    config = configuration_of(args.conf, args.set)
     tables = None if config is None else config.tables
     folder = args.folder if config is None else config.stream.quarantine
     records = _Records(
