@@ -66,7 +66,8 @@ def _table(draft: JobDraft) -> list[str]:
         "",
         "[table.options]",
         _line("bucket", -1) + "   # as many as the keys need; or a number, fixed for good",
-        _line("changelog-producer", "input"),
+        _line("changelog-producer", "lookup")
+        + '   # "input" is cheaper, if the source sends whole old rows',
     ]
     return [
         "[table]",

@@ -56,7 +56,7 @@ class SumSides:
         if self.left_out:
             yield self._not_compared(
                 f"columns were left out: {', '.join(self.left_out)}",
-                "compare them by the topics (--conf), or with a table that has them",
+                "compare them by the topics (--conf, no --source), or with a table that has them",
             )
         if outcome.moving:
             yield self._not_compared(

@@ -48,6 +48,8 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
     ]
     assert table_section(config).primary_keys == ("id",)
     assert table_section(config).options["bucket"] == "-1"
+    # Right for every source: PostgreSQL's default sends no whole old rows.
+    assert table_section(config).options["changelog-producer"] == "lookup"
     assert config.source.topics == ("shop.public.orders",)
     assert config.source.format_options == {"truncate": "ignore"}
     assert "# id: the key" in conf.read_text(encoding="utf-8")
