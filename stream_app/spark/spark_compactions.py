@@ -151,12 +151,12 @@ class SparkCompactions:
                 if one.future.set_running_or_notify_cancel()
             ]
             works = [one.work for one in batch if one.work is not None]
-            is_here = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
-            if len(batch) > 1 and not is_here and self._is_done_together(batch):
+            runs_on_driver = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
+            if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue
             for waiting, work in zip(batch, works, strict=True):
                 try:
-                    change = _change_here(work) if is_here else None
+                    change = _change_here(work) if runs_on_driver else None
                     waiting.future.set_result(change or self._run([work])[0])
                 except BaseException as error:
                     waiting.future.set_exception(error)
@@ -178,7 +178,7 @@ class SparkCompactions:
                     return taken
                 taken.append(following)
 
-    def _is_done_together(self, batch: Sequence[_Waiting]) -> bool:
+    def _run_together(self, batch: Sequence[_Waiting]) -> bool:
         try:
             changes = self._run([waiting.work for waiting in batch if waiting.work is not None])
         except BaseException as error:

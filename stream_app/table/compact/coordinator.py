@@ -69,7 +69,7 @@ class CompactCoordinator:
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
-    _beside: PackedBuckets = field(init=False, default_factory=PackedBuckets)
+    _packed: PackedBuckets = field(init=False, default_factory=PackedBuckets)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
@@ -89,21 +89,21 @@ class CompactCoordinator:
         """
         missing = {bucket for bucket in buckets if bucket not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
-        if unknown := missing - self._beside.buckets:
+        if unknown := missing - self._packed.buckets:
             live = files_by_bucket(self.table, snapshot, unknown | self._others(missing))
         for bucket in missing:
-            files = live.pop(bucket) if bucket in live else self._beside.take(bucket)
+            files = live.pop(bucket) if bucket in live else self._packed.take(bucket)
             self._managers[bucket] = self.manager_of(self.table, bucket, files)
-        self._beside.keep(live)
+        self._packed.keep(live)
 
     def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket
-        if len(partitions) * count > self._beside.buckets_max:
+        if len(partitions) * count > self._packed.buckets_max:
             return set()
         others = {(partition, number) for partition in partitions for number in range(count)}
-        return others - self._managers.keys() - self._beside.buckets
+        return others - self._managers.keys() - self._packed.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact only these partitions."""
@@ -273,7 +273,7 @@ class CompactCoordinator:
         self._restore_again([compaction.bucket for compaction in finished], snapshot)
 
     def _restore_again(self, known: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        self._beside.clear()
+        self._packed.clear()
         for bucket, files in files_by_bucket(self.table, snapshot, known).items():
             now = self.manager_of(self.table, bucket, files)
             self._managers[bucket].restore(now.levels, now.total_buckets)

@@ -53,7 +53,7 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
         return _with_vectors(table, request)
     merging = merge_rewriter(table, table.bucket_files(request.partition, request.bucket))
     before = _before_rows(table, request, _rows_above(table, request, {}))
-    rewriter = merging if before is None else _beside(table, merging, before)
+    rewriter = merging if before is None else _changelog_rewriter(table, merging, before)
     return _run(table, request, rewriter, has_expired_rows(table))
 
 
@@ -86,7 +86,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     def must_rewrite(file: DataFileMeta) -> bool:
         return (is_full and file.file_name in vectors) or expired(file)
 
-    change = _run(table, request, _beside(table, merging, before), must_rewrite)
+    change = _run(table, request, _changelog_rewriter(table, merging, before), must_rewrite)
     try:
         is_64 = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
@@ -161,7 +161,7 @@ def _before_rows(
     return None
 
 
-def _beside(
+def _changelog_rewriter(
     table: FileStoreTable, merging: CompactRewriter, before: BeforeRows
 ) -> ChangelogRewriter:
     options = table.options

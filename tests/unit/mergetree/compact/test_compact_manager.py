@@ -17,7 +17,7 @@ from stream_app.mergetree.compact.compact_manager import may_drop_deletes
         pytest.param(0, -1, False, id="level-0-of-an-empty-bucket"),
     ],
 )
-def test_deletes_go_only_when_nothing_older_can_lie_below(
+def test_deletes_go_only_when_nothing_older_can_lie_above(
     output_level: int, highest: int, expected: bool
 ) -> None:
     may_drop = may_drop_deletes(output_level=output_level, highest_level_with_files=highest)
