@@ -81,7 +81,11 @@ class PlacedValues:
         """The values at these positions, ascending: int64 [m]."""
         if len(rows) == len(self.index):
             return self
-        return replace(self, values=self.values.take(pa.array(rows)), index=self.index[rows])
+        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):  # ascending, so they lie side by side
+            values = self.values.slice(int(rows[0]), len(rows))
+        else:
+            values = self.values.take(pa.array(rows))
+        return replace(self, values=values, index=self.index[rows])
 
     def slices(self) -> Iterator[PlacedValues]:
         """Parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value is
