@@ -147,7 +147,7 @@ class RoundCommits(Generic[Messages]):
                 del pending[: len(begun)]  # a commit that has begun discards its own files
                 outcomes = map_in_threads(COMMIT_THREADS, self._outcome, begun)
                 for result, outcome in zip(begun, outcomes, strict=True):
-                    self._settle(result, outcome)
+                    self._record_outcome(result, outcome)
                     if outcome is None:
                         outdated.append(result.feed)
         finally:
@@ -167,7 +167,7 @@ class RoundCommits(Generic[Messages]):
         }
         self.tables.state_file.add_source_tables(seen)
 
-    def _settle(self, result: TableResult, outcome: _Outcome) -> None:
+    def _record_outcome(self, result: TableResult, outcome: _Outcome) -> None:
         """Record what became of a table's result.
 
         Raises:

@@ -159,6 +159,7 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
             left_out += re.findall("columns were left out: (.*)", text)
             recorded = [name for name in tables if proven_of(conf, name, capsys) is not None]
             assert len(recorded) == len(tables) - len(text.split("columns were left out")) + 1
+            assert text.count("; not recorded, as not all") == len(tables) - len(recorded)
         assert sorted(left_out) == [
             *("address (inet)", "bits (bit(12))", "bits (bit(12))", "f (float), d (double)"),
             "weight (float), height (double)",

@@ -192,7 +192,8 @@ def _compare(
             record_proof(open_for_writing(table), *sides.equal)
         if args.format == "text":
             name = f"{heading}: " if heading else ""
-            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.made_text))
+            more = "; not recorded, as not all was compared" if args.record and kinds else ""
+            print("{}equal to {}: {}{}{}".format(name, *sides.equal, sides.made_text, more))
     return kinds
 
 
