@@ -163,8 +163,8 @@ class LoweredDecode:
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
         for at in pc.index_in(bad, messages.column("offset")).to_pylist():
             for name in self._names(messages, at):
-                known = spelled.get(name.lower(), name)
-                if known != name and name.lower() in self.setup.columns.names:
+                known_name = spelled.get(name.lower(), name)
+                if known_name != name and name.lower() in self.setup.columns.names:
                     first[name] = min(at, first.get(name, at))
         earliest = min(first.values(), default=None)
         return earliest, sorted(name for name, seen in first.items() if seen == earliest)

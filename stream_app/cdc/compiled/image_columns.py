@@ -140,8 +140,8 @@ class ImageLayout:
         ]
         if None in parsed:
             return None
-        inner = [(OBJECT, one.struct) for one in objects.values()]
-        inner += [(LIST, pa.list_(one.struct)) for one in lists.values()]
+        inner = [(OBJECT, layout.struct) for layout in objects.values()]
+        inner += [(LIST, pa.list_(layout.struct)) for layout in lists.values()]
         all_parsed = [*filter(None, parsed), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
@@ -237,7 +237,7 @@ class ImageLayout:
         layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
         rows = bytes_like(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
         widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
-        columns = [len(one.kinds) for one in layouts]
+        columns = [len(layout.kinds) for layout in layouts]
         if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
         ended = ended_messages(data, offsets)
@@ -253,14 +253,14 @@ class ImageLayout:
                 len(self.objects),
                 len(self.lists),
                 list_rows.ctypes.data,
-                sum(one.is_partial << at for at, one in enumerate(layouts[1:])),
+                sum(layout.is_partial << at for at, layout in enumerate(layouts[1:])),
                 8 * sum(columns),
             ),
         )
         lengths = [*[images] * len(self.objects), *list_rows[0].tolist()]
         plain = self._columns(cells[0], images)
-        for one, its, length in zip(layouts[1:], cells[1:], lengths, strict=True):
-            struct = one._columns(its, length)
+        for layout, its, length in zip(layouts[1:], cells[1:], lengths, strict=True):
+            struct = layout._columns(its, length)
             plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
         nulls = [its.nulls(length) for its, length in zip(cells[1:], lengths, strict=True)]
         return ParsedRows(columns=plain, parsed=parsed, marks=marks, nulls=nulls)

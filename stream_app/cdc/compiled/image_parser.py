@@ -392,6 +392,6 @@ def _miss(tables: ImageTables, number: int, stamp: int) -> int:
 def bytes_like(data: Bytes, byte: int) -> int:
     """The number of bytes that equal this one: of braces, at least as many as there are objects."""
     count = 0
-    for one in data:
-        count += one == byte
+    for value in data:
+        count += value == byte
     return count

@@ -143,9 +143,9 @@ class DebeziumJson:
 
     def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
         """Return position → reason, for the changes whose row nothing proves."""
-        if not outcome.asked:
+        if not outcome.questions:
             return {}
-        index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
+        index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
         return self._keys.uncertain(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:

@@ -182,13 +182,13 @@ def _decoded(
     assert heads is not None
     if not len(heads.columns[0]):
         return None
-    kept = slice(None) if heads.parsed.all() else heads.parsed
-    positions, ops, codes = tails.positions[kept], tails.ops[kept], tails.codes[kept]
-    places = heads.before_at[kept], heads.after_at[kept]
+    selection = slice(None) if heads.parsed.all() else heads.parsed
+    positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
+    places = heads.before_at[selection], heads.after_at[selection]
     parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
     return DecodedPart(
         positions,
-        _records(values, MarkedRecords(positions, heads.marks[kept]), parsed, shape, settings),
+        _records(values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings),
     )
 
 

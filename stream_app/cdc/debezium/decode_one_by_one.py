@@ -60,8 +60,8 @@ def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
     is_whole = np.array([record.connector in WHOLE_IMAGES])
-    (asked,) = questions_of(rules, ops, has_before, is_whole)
-    return KeyQuestion(int(asked))
+    (question,) = questions_of(rules, ops, has_before, is_whole)
+    return KeyQuestion(int(question))
 
 
 def _restore_unchanged(

@@ -134,14 +134,14 @@ def _of_schema(
     if not has_columns(version.schema):
         return None
     connector = _connector(version.payloads)
-    kept = None if keeps_nulls else _null_columns(version.payloads)
+    null_columns = None if keeps_nulls else _null_columns(version.payloads)
     columns = [
         source_column(
             name,
             field,
             options,
             connector=connector,
-            loses_nulls=kept is not None and name not in kept,
+            loses_nulls=null_columns is not None and name not in null_columns,
         )
         for name, field in connect_fields(version.schema).items()
         if not name.startswith(ADDED_PREFIX)

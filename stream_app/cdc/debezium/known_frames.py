@@ -104,15 +104,15 @@ class FramedRecords:
     def without(self, images: Bools) -> FramedRecords:
         """The records without a marked image; `images` marks images: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
-        kept = marks[1:] == marks[:-1]
+        unmarked = marks[1:] == marks[:-1]
         firsts = self.first_images
         return FramedRecords(
-            positions=self.positions[kept],
-            images=self.images.filter(pa.array(np.repeat(kept, np.diff(firsts)))),
-            has_before=self.has_before[kept],
-            has_after=self.has_after[kept],
-            ops=self.ops[kept],
-            codes=self.codes[kept],
+            positions=self.positions[unmarked],
+            images=self.images.filter(pa.array(np.repeat(unmarked, np.diff(firsts)))),
+            has_before=self.has_before[unmarked],
+            has_after=self.has_after[unmarked],
+            ops=self.ops[unmarked],
+            codes=self.codes[unmarked],
             frames=self.frames,
         )
 
@@ -162,11 +162,11 @@ class KnownFrames:
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[_FramedBlock] = []
-        known = 0
+        framed_count = 0
         for at, block in _blocks(offsets):
             blocks.append(self._framed_block(data, block, at))
-            known += len(blocks[-1].tails.positions)
-            if 2 * known < at + len(block) - 1:
+            framed_count += len(blocks[-1].tails.positions)
+            if 2 * framed_count < at + len(block) - 1:
                 self._keep_the_commonest([block.tails for block in blocks])
                 return None
         tails = self._joined([block.tails for block in blocks])
@@ -228,10 +228,10 @@ class KnownFrames:
         """
         codes = self._codes(data, offsets)
         rows = np.flatnonzero(codes >= 0)
-        known, frames = codes[rows], tuple(self._frames)
-        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[known]
-        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[known]]
-        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=known, frames=frames)
+        codes, frames = codes[rows], tuple(self._frames)
+        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[codes]
+        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[codes]]
+        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
 
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """The position of each value's frame, -1 without one: int64 [n]; learns new frames."""

@@ -103,11 +103,11 @@ def decode_images(
 
 def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
     images = parsed.images
-    asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
+    questions = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.has_op and rules.primary_key:
-        asked[images.ops == CREATE] = KeyQuestion.UPSERT
-    asked[suspects] = KeyQuestion.NONE
-    return asked
+        questions[images.ops == CREATE] = KeyQuestion.UPSERT
+    questions[suspects] = KeyQuestion.NONE
+    return questions
 
 
 def framed_images(

@@ -79,7 +79,7 @@ class DebeziumSurvey:
             return None
         return Notice(
             stops=not self.quarantines,
-            what=f"a record {uncertainty(self.rules, question, seen.fields)}",
+            problem=f"a record {uncertainty(self.rules, question, seen.fields)}",
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
         )
@@ -92,7 +92,8 @@ class DebeziumSurvey:
             return None
         why = uncertainty(self.rules, question, seen.fields)
         return Notice(
-            what="the row of a delete or an update will not be certain: a record like this " + why,
+            problem="the row of a delete or an update will not be certain: a record like this "
+            + why,
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
         )
@@ -107,7 +108,7 @@ class DebeziumSurvey:
         for name in sorted(self.rules.primary_key):
             if record.before.get(name) == (JsonKind.STRING, ""):
                 return Notice(
-                    what=f"{name!r} is empty in the key of a delete: with "
+                    problem=f"{name!r} is empty in the key of a delete: with "
                     f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
                     f"keys of invented values, so deleted and moved rows stay",
                     where=seen.place,
@@ -122,7 +123,7 @@ class DebeziumSurvey:
             return None
         named = ", ".join(sorted(more))
         return Notice(
-            what=f"the message's key has {named} beside the table's primary key: rows of "
+            problem=f"the message's key has {named} beside the table's primary key: rows of "
             f"the source that differ in {named} alone are one row of the table",
             where=seen.place,
             fix="make all columns of the source's key the table's primary key, unless "
@@ -133,7 +134,7 @@ class DebeziumSurvey:
         if seen.record.has_op:
             return None
         return Notice(
-            what="the messages are flattened and have no __op: each counts as a create, "
+            problem="the messages are flattened and have no __op: each counts as a create, "
             "and a delete is only a tombstone, which is skipped",
             where=seen.place,
             fix="in the transform ExtractNewRecordState set add.fields=op and "
@@ -148,7 +149,7 @@ class DebeziumSurvey:
         if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
             return None
         return Notice(
-            what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
+            problem="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
             "hold invented values",
             where=seen.place,
             fix="set source.debezium.replica-identity = 'default', which drops these "

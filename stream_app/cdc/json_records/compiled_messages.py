@@ -78,7 +78,7 @@ def _made(
     for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]
         if name in fields.lists:
-            values = [one for value in values if isinstance(value, list) for one in value]
+            values = [element for value in values if isinstance(value, list) for element in value]
         layout = None
         if not inner_fields.objects and not inner_fields.lists:
             layout = _made(

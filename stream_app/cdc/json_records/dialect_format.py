@@ -209,12 +209,12 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
         return image_rows
     suspects = np.zeros(0, np.bool_) if parsed.odd is None else parsed.odd.copy()
     suspects[message[image_rows.suspects]] = True
-    kept = ~suspects[message[image_rows.record]]
+    is_good = ~suspects[message[image_rows.record]]
     wanted = ~suspects[message]
     return replace(
         image_rows,
-        rows=image_rows.rows if kept.all() else image_rows.rows.filter(pa.array(kept)),
-        record=message[image_rows.record[kept]],
+        rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
+        record=message[image_rows.record[is_good]],
         suspects=suspects,
         tables={
             name: int(message[record])

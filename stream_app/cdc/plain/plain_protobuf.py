@@ -52,7 +52,7 @@ class _ProtobufRows:
     @property
     def columns(self) -> Mapping[str, ConnectField]:
         """See `RowSchema`."""
-        return {one.name: connect_field(one) for one in self.fields}
+        return {field.name: connect_field(field) for field in self.fields}
 
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""

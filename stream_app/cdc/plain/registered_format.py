@@ -119,8 +119,8 @@ class RegisteredFormat:
         """Look at the messages as JSON."""
         source = self._source(setup.options)
         options = without_registry(setup.options)
-        for own in (TOMBSTONES, KEY_FORMAT):
-            options.pop(own, None)
+        for key in (TOMBSTONES, KEY_FORMAT):
+            options.pop(key, None)
         of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), of_json)
 

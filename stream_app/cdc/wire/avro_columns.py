@@ -43,22 +43,22 @@ class AvroLeaf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptValues:
+class _IntactValues:
     """The values of messages that are not broken; implements `AvroLeaf`."""
 
     of: AvroType
     walk: ValueCursor
     values: AvroValues
-    kept: Bools
+    intact: Bools
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
         assert self.values.numbers is not None
-        return pa.array(self.values.numbers[self.kept[self.values.rows]])
+        return pa.array(self.values.numbers[self.intact[self.values.rows]])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.walk.binary(self.values, self.kept)
+        return self.walk.binary(self.values, self.intact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,14 @@ def wire_column(
     reading: ColumnReading,
     sides: Sequence[tuple[AvroValues | None, Int64s]],
     walk: ValueCursor,
-    kept: Bools,
+    intact: Bools,
 ) -> WireColumn:
     """Make one column: the images of the first side, followed by those of the second.
 
     Args:
         sides: for each side, the values of the column, and the messages that have such an
             image.
-        kept: bool [n]; messages that are not broken.
+        intact: bool [n]; messages that are not broken.
     """
     kinds = {values.of.kind for values, _ in sides if values is not None and values.of is not None}
     convert = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
@@ -99,17 +99,17 @@ def wire_column(
     else:
         kind, as_wire, reading, empty = convert
     for values, rows in sides:
-        image_count = int(kept[rows].sum())
+        image_count = int(intact[rows].sum())
         odd: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, empty)
         if values is not None:
-            image_of = np.empty(len(kept), np.int64)
-            image_of[rows[kept[rows]]] = np.arange(image_count)
-            places = image_of[values.rows[kept[values.rows]]]
+            image_of = np.empty(len(intact), np.int64)
+            image_of[rows[intact[rows]]] = np.arange(image_count)
+            places = image_of[values.rows[intact[values.rows]]]
             if convert is None or values.of is None or values.of.kind == "null":
                 odd[places] = values.of is None or values.of.kind != "null"
             else:
-                wire = as_wire(_KeptValues(values.of, walk, values, kept))
+                wire = as_wire(_IntactValues(values.of, walk, values, intact))
                 odd[places[~valid_of(wire)]] = True
                 column = _at(wire, places, image_count)
         columns.append(column)
@@ -248,10 +248,10 @@ def leaf_texts(leaf: AvroLeaf) -> pa.Array:
     return (_symbols if leaf.of.kind == "enum" else _texts)(leaf)
 
 
-def texts_of(values: AvroValues | None, walk: ValueCursor, kept: Bools) -> pa.Array:
+def texts_of(values: AvroValues | None, walk: ValueCursor, intact: Bools) -> pa.Array:
     """A text of each message, null where it has none: strings [n]."""
-    count = len(kept)
+    count = len(intact)
     if values is None or values.of is None or values.of.kind not in ("string", "enum"):
         return pa.nulls(count, pa.string())
-    texts = leaf_texts(_KeptValues(values.of, walk, values, kept))
-    return _at(texts, values.rows[kept[values.rows]], count)
+    texts = leaf_texts(_IntactValues(values.of, walk, values, intact))
+    return _at(texts, values.rows[intact[values.rows]], count)

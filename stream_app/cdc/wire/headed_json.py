@@ -108,8 +108,8 @@ class HeadedJson:
             try:
                 decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
-                what = f"has a key that {problem}" if deletes else str(problem)
-                reasons |= dict.fromkeys(at.tolist(), what)
+                reason = f"has a key that {problem}" if deletes else str(problem)
+                reasons |= dict.fromkeys(at.tolist(), reason)
                 continue
             some = messages if len(at) == messages.num_rows else messages.take(pa.array(at))
             bodies = unframed(framed.take(pa.array(at)))
@@ -121,12 +121,12 @@ class HeadedJson:
             yield moved_results(decoded, at.astype(np.int32))
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
-        known = self._made.get((deletes, number))
-        if known is None:
+        decoder = self._made.get((deletes, number))
+        if decoder is None:
             make = self.make_deletes if deletes else self.make
             assert make is not None
-            known = self._made[deletes, number] = make(number)
-        return known
+            decoder = self._made[deletes, number] = make(number)
+        return decoder
 
 
 def unframed(messages: pa.Array) -> pa.Array:

@@ -90,8 +90,8 @@ def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> Fo
 def _made(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
 ) -> MessageFormat:
-    made, rewrite = declaration.make(setup), rewrite_of(setup.options)
-    return made if rewrite is None else _Rewriting(made, rewrite)
+    decoder, rewrite = declaration.make(setup), rewrite_of(setup.options)
+    return decoder if rewrite is None else _Rewriting(decoder, rewrite)
 
 
 def _survey(

@@ -145,7 +145,7 @@ def cut(case: Case) -> str:
     lines += ["a whole one waits behind"] * decided.is_overtaken
     lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
     if border.doubt is not None:
-        lines.append(f"doubt: {border.doubt.what}{border.doubt.fix and '; '}{border.doubt.fix}")
+        lines.append(f"doubt: {border.doubt.reason}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)
 
 

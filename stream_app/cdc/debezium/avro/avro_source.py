@@ -187,14 +187,14 @@ class _Schema:
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
         """Strings [n] of database, schema and table; bool [n]: which messages have them."""
         walk, message = cursor_over(values, self.root)
-        kept = ~walk.broken()
+        intact = ~walk.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), walk, kept) for name in field_names]
-        sure = kept & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
+        names = [texts_of(fields.get(name), walk, intact) for name in field_names]
+        sure = intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
-            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, kept), _OPS))
+            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, intact), _OPS))
         return names, sure
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
@@ -211,8 +211,8 @@ class _Schema:
         odd = np.flatnonzero(broken)
         if time is None or time.of is None or time.of.kind != "long" or time.numbers is None:
             return odd[:0], odd[:0], odd
-        kept = ~broken[time.rows]
-        return time.rows[kept], time.numbers[kept].astype(np.int64), odd
+        intact = ~broken[time.rows]
+        return time.rows[intact], time.numbers[intact].astype(np.int64), odd
 
     def time_of(self, message: bytes) -> int | None:
         """The change time of one message; step 2."""

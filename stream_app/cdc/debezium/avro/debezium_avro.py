@@ -203,7 +203,7 @@ class DebeziumAvro(DebeziumJson):
         return left
 
     def _images(
-        self, message: AvroValues, walk: ValueCursor, kept: Bools, plan: _SchemaPlan
+        self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
     ) -> AvroRead:
         sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
@@ -218,22 +218,22 @@ class DebeziumAvro(DebeziumJson):
                     for image, image_rows in zip(fields, rows, strict=True)
                 ],
                 walk,
-                kept,
+                intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _places(rows[0], kept, 0)
-        after_at, _ = _places(rows[1], kept, count)
+        before_at, count = _places(rows[0], intact, 0)
+        after_at, _ = _places(rows[1], intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = ops_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)), OPS)
+        ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.odd.any():
                 odd = np.append(wire.odd, False)  # -1: the last
                 suspects = suspects | odd[before_at] | odd[after_at]
         connector, *tables = (
-            texts_of(source_fields.get(name), walk, kept).filter(pa.array(kept))
+            texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
             for name in ("connector", *TABLE_FIELDS)
         )
         images = StackedImages(
@@ -246,7 +246,7 @@ class DebeziumAvro(DebeziumJson):
             tables=tables if self._settings.reads_tables else (),
         )
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return AvroRead(kept, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+        return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
     def _columns(
         self, drift: Drift, has_after: Bools, rows: Bools
@@ -298,15 +298,15 @@ class DebeziumAvro(DebeziumJson):
 def _rows_of(root: AvroType) -> list[AvroType]:
     """The records of the images after and before a change; fewer where there is no such image."""
     declared = filter(None, map(root.field, ("after", "before")))
-    return [row for one in declared if (row := one.without_null()).kind == "record"]
+    return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
+def _places(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
     """The position of each kept message's image, -1 without one; and the next free position."""
-    places: Int64s = np.full(len(kept), -1, np.int64)
-    rows = rows[kept[rows]]
+    places: Int64s = np.full(len(intact), -1, np.int64)
+    rows = rows[intact[rows]]
     places[rows] = first + np.arange(len(rows))
-    return places[kept], first + len(rows)
+    return places[intact], first + len(rows)
 
 
 def _checked(

@@ -58,7 +58,7 @@ class _ChangeData:
         ).dictionary_encode()  # fmt: skip
         tables = [_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
         before, behind = (
-            pa.array([one[side] for one in tables], pa.binary()).take(joined.indices)
+            pa.array([pair[side] for pair in tables], pa.binary()).take(joined.indices)
             for side in (0, 1)
         )
         closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(enveloped.astype(np.int8)))
@@ -90,8 +90,8 @@ class _ChangeData:
 def _around(names: list[str]) -> tuple[bytes, bytes]:
     """The texts before and after the time of a change."""
     op, *source = names
-    known = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
-    inner = orjson.dumps(known)[1:-1]
+    source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
+    inner = orjson.dumps(source_fields)[1:-1]
     comma = b"," if inner else b""
     return b',"source":{%b%b"ts_ms":' % (inner, comma), b'},"op":%b}' % orjson.dumps(op)
 

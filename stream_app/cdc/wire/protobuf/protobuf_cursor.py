@@ -29,7 +29,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
     FieldKind,
     ProtobufField,
 )
-from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, from_zigzag
 from stream_app.cdc.wire.wire_format import HEAD
 
 _STEPS_MAX = 400
@@ -70,7 +70,7 @@ class ProtobufCursor(ValueCursor):
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends; the values of these fields, by name."""
-        by_number = {one.number: _Read(one, self.at) for one in fields}
+        by_number = {field.number: _Read(field, self.at) for field in fields}
         rows = np.flatnonzero(self.at < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
@@ -81,7 +81,7 @@ class ProtobufCursor(ValueCursor):
             rows = rows[self.at[rows] < self._ends[rows]]
         self._lose(rows)
         self._leave_choices(by_number.values())
-        return {one.of.name: one.values() for one in by_number.values()}
+        return {read.of.name: read.values() for read in by_number.values()}
 
     def _leave_choices(self, reads: Iterable[_Read]) -> None:
         """Leave messages with a default, or with several members of a oneof, to Google."""
@@ -153,7 +153,7 @@ class ProtobufCursor(ValueCursor):
             read.put_inner(rows, values[read.of.inner.name])
             return
         seconds, nanos = (
-            np.asarray(values[one.name].numbers, np.int64) for one in (_SECONDS, _NANOS_FIELD)
+            np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
         far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
         self._lose(rows[far])
@@ -165,15 +165,12 @@ class ProtobufCursor(ValueCursor):
 
 
 def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
-    one = np.uint64(1)
     match field_kind:
         case FieldKind.BOOL:
             truths: Bools = raw != 0
             return truths
         case FieldKind.SINT64 | FieldKind.SINT32:
-            raw = raw & _UINT32 if field_kind is FieldKind.SINT32 else raw
-            folded: Int64s = ((raw >> one) ^ (~(raw & one) + one)).view(np.int64)
-            return folded
+            return from_zigzag(raw & _UINT32 if field_kind is FieldKind.SINT32 else raw)
         case FieldKind.INT32 | FieldKind.ENUM:
             return raw.astype(np.uint32).view(np.int32).astype(np.int64)
         case FieldKind.UINT32:
@@ -240,8 +237,8 @@ class _Read:
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
         if self._shown.kind is FieldKind.ENUM:
-            known = np.array([*self._shown.symbols], np.int64)
-            order = np.argsort(known)
-            at = np.minimum(np.searchsorted(known[order], numbers), len(known) - 1)
-            numbers = np.where(known[order][at] == numbers, order[at], -1)
+            symbols = np.array([*self._shown.symbols], np.int64)
+            order = np.argsort(symbols)
+            at = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
+            numbers = np.where(symbols[order][at] == numbers, order[at], -1)
         return AvroValues(declared, rows, numbers)

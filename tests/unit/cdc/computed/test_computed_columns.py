@@ -222,6 +222,6 @@ def _applied_to(
     there: bool, kinds: list[RowKind], passes: list[bool], pair: list[bool], known: KnownColumns
 ) -> bool:
     left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known)
-    for kind in left.kinds[left.kept]:
+    for kind in left.kinds[left.remains]:
         there = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
     return there
