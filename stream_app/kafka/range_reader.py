@@ -201,17 +201,13 @@ class RangeReader:
             good = _within(fields, progress)
             batch = None
             if good.any():
-                in_range = (
-                    fields if good.all() else MessageFields(*(column[good] for column in fields))
-                )
+                part = fields if good.all() else MessageFields(*(column[good] for column in fields))
                 now = self._clock.steady_seconds()
-                self._check_gaps(in_range.offsets, first, progress)
+                self._check_gaps(part.offsets, first, progress)
                 stamps = self._stamps.timestamps(pointers[good])
-                batch = message_batch(
-                    progress.whole.topic, progress.whole.partition, in_range, stamps
-                )
+                batch = message_batch(progress.whole.topic, progress.whole.partition, part, stamps)
                 batch = self._heads.before(batch, pointers[good])
-                progress.moved(int(in_range.offsets[-1]) + 1, now)
+                progress.moved(int(part.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
             return batch
         finally:
@@ -378,11 +374,11 @@ def _next_size(messages: int, batch: pa.RecordBatch) -> int:
 def kept_reader(settings: ReaderSettings) -> RangeReader:
     """The reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
-    return _made(os.getpid(), settings)
+    return _reader_of(os.getpid(), settings)
 
 
 @cache
-def _made(process: int, settings: ReaderSettings) -> RangeReader:
+def _reader_of(process: int, settings: ReaderSettings) -> RangeReader:
     reader = RangeReader(settings)
 
     def close() -> None:

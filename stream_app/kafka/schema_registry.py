@@ -126,7 +126,7 @@ class SchemaRegistry:
         if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
             raise UnreadableRecordError(refused[1])
         try:
-            answer = self._asked(schema_name, ask)
+            answer = self._fetch(schema_name, ask)
         except RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
@@ -138,7 +138,7 @@ class SchemaRegistry:
             _known[key] = answer
         return answer
 
-    def _asked(
+    def _fetch(
         self, schema_name: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]
     ) -> _SchemaFactT:
         for pause_s in (*self.pauses_s, None):

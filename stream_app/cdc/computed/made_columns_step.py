@@ -71,7 +71,7 @@ class MadeColumnsStep:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         changes = decoded.changes
-        made_columns = _Made(self, changes)
+        made_columns = _MadeValues(self, changes)
         if self.metadata:
             made_columns.add_metadata(whole_messages(messages))
         made_columns.add_computed(self.now_ms())
@@ -81,7 +81,7 @@ class MadeColumnsStep:
         return decoded.quarantining(messages, made_columns.reasons)
 
 
-class _Made:
+class _MadeValues:
     """The columns of a batch, as they are made; and why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:

@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
-from stream_app.cdc.debezium.decode_in_columns import decode_framed
+from stream_app.cdc.debezium.decode_in_columns import decode_by_frames
 from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import (
@@ -88,10 +88,10 @@ def decode_by_images(
     part = None
     if group.compiled is not None:
         part = _by_machine_code(values, group, group.compiled, settings)
-    return part or _in_columns(values, group, settings)
+    return part or _by_frames(values, group, settings)
 
 
-def _in_columns(
+def _by_frames(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     framed = group.frames.framed(values)
@@ -106,7 +106,7 @@ def _in_columns(
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    decoded = decode_framed(part, framed, shape, settings)
+    decoded = decode_by_frames(part, framed, shape, settings)
     return None if decoded is None else DecodedPart(positions, decoded)
 
 

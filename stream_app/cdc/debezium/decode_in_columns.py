@@ -46,7 +46,7 @@ from stream_app.cdc.rows.images import Images, StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 
 
-def decode_columns(
+def decode_in_columns(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """Decode the values in one pass, or return None if they do not parse as this shape.
@@ -61,10 +61,10 @@ def decode_columns(
     return _decoded(values, values, parsed, shape, settings)
 
 
-def decode_framed(
+def decode_by_frames(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode as `decode_columns` does, with images in `framed`.
+    """Decode as `decode_in_columns` does, with images in `framed`.
 
     Return None also for a flat shape.
     """

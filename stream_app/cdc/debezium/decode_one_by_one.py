@@ -28,7 +28,7 @@ class DebeziumResult(RecordsResult):
     wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
-def decode_records(
+def decode_one_by_one(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> DebeziumResult:
     """Read each value, binary [n], on its own."""

@@ -67,10 +67,10 @@ def _layout_of(
 ) -> ImageLayout | None:
     if fields is None:
         return None
-    return _made(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
+    return _layout_of_fields(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
 
 
-def _made(
+def _layout_of_fields(
     fields: ParsedFields, documents: Sequence[dict[str, Any]], parser: type[ImageLayout]
 ) -> ImageLayout | None:
     """The layout for these fields, in the order of the documents."""
@@ -81,7 +81,7 @@ def _made(
             values = [element for value in values if isinstance(value, list) for element in value]
         layout = None
         if not inner_fields.objects and not inner_fields.lists:
-            layout = _made(
+            layout = _layout_of_fields(
                 inner_fields, [value for value in values if isinstance(value, dict)], parser
             )
         if layout is None:

@@ -103,7 +103,7 @@ def _path(indexes: Int64s) -> list[int]:
     return path
 
 
-def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
+def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
     check_protoc(_NAME)
     if header_kind(setup.options) is HeaderKind.APICURIO:
         raise UsageError(
@@ -119,5 +119,5 @@ def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Regi
 def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
-        name=_NAME, registries=registries, language=_Protobuf(), make=_made
+        name=_NAME, registries=registries, language=_Protobuf(), make=_format
     ).declared()

@@ -87,7 +87,7 @@ class RegisteredFormat:
             "the messages are read.",
             options=self.options,
             check=self._checked,
-            make=self._made,
+            make=self._format,
             survey=self._survey,
             facts=self._facts,
             has_times=False,
@@ -102,7 +102,7 @@ class RegisteredFormat:
     def _schemas(self, options: Mapping[str, str]) -> Schemas:
         return schemas_of(self.name, self.name, self.registries, options)
 
-    def _made(self, setup: FormatSetup) -> MessageFormat:
+    def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._checked(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked)
 

@@ -55,7 +55,7 @@ class HeadedJson:
     key_name: str
     schema: pa.Schema
     text_keys: str = ""
-    _made: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
+    _formats: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -121,11 +121,11 @@ class HeadedJson:
             yield moved_results(decoded, at.astype(np.int32))
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
-        decoder = self._made.get((deletes, number))
+        decoder = self._formats.get((deletes, number))
         if decoder is None:
             make = self.make_deletes if deletes else self.make
             assert make is not None
-            decoder = self._made[deletes, number] = make(number)
+            decoder = self._formats[deletes, number] = make(number)
         return decoder
 
 

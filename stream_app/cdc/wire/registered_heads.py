@@ -81,13 +81,13 @@ def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> Fo
     rewrite_of = partial(rewriting, declaration.name, declaration.section, registries)
     return replace(
         declaration,
-        make=partial(_made, declaration, rewrite_of),
+        make=partial(_format_of, declaration, rewrite_of),
         survey=partial(_survey, declaration, rewrite_of),
         facts=partial(_facts, declaration, rewrite_of),
     )
 
 
-def _made(
+def _format_of(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
 ) -> MessageFormat:
     decoder, rewrite = declaration.make(setup), rewrite_of(setup.options)

@@ -31,7 +31,7 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.decode_one_by_one import decode_records
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.options import (
@@ -271,7 +271,7 @@ class DebeziumAvro(DebeziumJson):
                 read.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)
-        result = decode_records(pa.array(texts, pa.binary()), plan.readings, self._settings)
+        result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:

@@ -105,7 +105,7 @@ def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
 _DATA = _ChangeData()
 
 
-def _made(setup: FormatSetup) -> EventFormat:
+def _format(setup: FormatSetup) -> EventFormat:
     return EventFormat(DEBEZIUM_JSON.make(setup), _DATA)
 
 
@@ -124,7 +124,7 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     introduction='for example `debezium."time.precision.mode" = "connect"`. '
     "[Other formats](formats.md#cloudevents) describes how the messages are read.",
     check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
-    make=_made,
+    make=_format,
     survey=_survey,
     facts=_facts,
     signs=(frozenset({"specversion", "data", _OP}),),

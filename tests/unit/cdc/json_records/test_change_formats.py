@@ -224,7 +224,7 @@ def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)
-    of.one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
+    of.decode_one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
     return outcome.decoded(of.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 
@@ -297,7 +297,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = of.quick_part(PlacedValues(batch.column("value"), index, batch), group)
+    part = of.decode_quickly(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 
