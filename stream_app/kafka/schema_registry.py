@@ -209,4 +209,4 @@ def url_problem(url: str) -> str:
     return "" if is_right else f"{url!r} is not an address such as http://registry:8081"
 
 
-REGISTRIES = Registries(at=SchemaRegistry, url_problem=url_problem)
+REGISTRIES = Registries(schemas_at=SchemaRegistry, url_problem=url_problem)

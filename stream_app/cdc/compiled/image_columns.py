@@ -259,10 +259,13 @@ class ImageLayout:
         )
         lengths = [*[images] * len(self.objects), *list_rows[0].tolist()]
         plain = self._columns(cells[0], images)
-        for layout, its, length in zip(layouts[1:], cells[1:], lengths, strict=True):
-            struct = layout._columns(its, length)
+        for layout, layout_cells, length in zip(layouts[1:], cells[1:], lengths, strict=True):
+            struct = layout._columns(layout_cells, length)
             plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
-        nulls = [its.nulls(length) for its, length in zip(cells[1:], lengths, strict=True)]
+        nulls = [
+            inner_cells.nulls(length)
+            for inner_cells, length in zip(cells[1:], lengths, strict=True)
+        ]
         return ParsedRows(columns=plain, parsed=parsed, marks=marks, nulls=nulls)
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
@@ -279,6 +282,7 @@ class ImageLayout:
 def _kind_of(
     reading: ColumnReading, json_kind: JsonKind, *, reads_base64: bool
 ) -> tuple[int, pa.DataType] | None:
+    """Return the kind of a column's cells, and their type; None if machine code has no parser."""
     wire = reading.wire_type(json_kind)
     if reading.family is Family.DECIMAL and json_kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64

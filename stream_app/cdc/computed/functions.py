@@ -68,12 +68,12 @@ class AppliedFunction:
 
     Attributes:
         result: the type of its values.
-        why: behind the value at which it fails, in words.
+        failure_reason: the text that follows a value at which it fails.
     """
 
     result: DataType
     compute: Compute
-    why: str = ""
+    failure_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,9 @@ class _MadeValues:
                 if name not in self._step.primary_keys:
                     # Images of old rows may hold invented values; only their keys are certain.
                     failed = failed & ~self._is_before
-                self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
+                self._refuse_values(
+                    failed, f"column {name!r} ({call})", taken, function.failure_reason
+                )
             self._add(name, values)
 
     def add_blanks(self) -> None:

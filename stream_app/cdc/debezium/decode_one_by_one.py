@@ -69,7 +69,7 @@ def _restore_unchanged(
 ) -> RowRecord:
     """Replace placeholders: in `after` by the value of `before`, in `before` by null.
 
-    What the table's writer may find is left out.
+    An update without `before` leaves out a column that the table's writer looks up.
     """
     before = None
     if record.before is not None:

@@ -205,7 +205,7 @@ class KnownFrames:
         return tails
 
     def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
-        """The records with a known tail and images, among the values of a block."""
+        """Find the records with a known tail and images among the values of a block."""
         tails = self._tails_in(data, offsets, first)
         heads, has_head = find_heads(data, offsets[tails.positions - first], tails.lasts)
         if has_head.all():
@@ -220,7 +220,7 @@ class KnownFrames:
         return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
     def _tails_in(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
-        """The records with a known tail, among the values of a block.
+        """Find the records with a known tail among the values of a block.
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
@@ -234,7 +234,7 @@ class KnownFrames:
         return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
 
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
-        """The position of each value's frame, -1 without one: int64 [n]; learns new frames."""
+        """Return the number of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
         left = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
@@ -323,7 +323,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """The places of a tail at which other bytes are valid too, and the place of the op."""
+    """Return the bytes of a tail that may differ, with their ranges; and the places of ops."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""
@@ -349,7 +349,7 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
 
 
 def _with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
-    """The rows whose value ends with the tail, after a head of at least `HEAD_MIN` bytes."""
+    """Return the rows whose value ends with the tail, after at least `HEAD_MIN` bytes."""
     starts = offsets[1:][rows] - len(tail)
     may = starts - offsets[rows] >= HEAD_MIN
     starts[~may] = 0

@@ -191,8 +191,10 @@ def flat_images(
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
-    """The mask of flattened records with an envelope's field `op`; None if `op` is a table's
-    column.
+    """Return the mask of flattened records that may be envelopes: bool [n].
+
+    Args:
+        op: the field `op` as text; None if the table has a column of that name.
     """
     if op is not None:
         return valid_of(op)

@@ -67,7 +67,7 @@ class DebeziumSurvey:
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
-            checks = self._uncertain, self._doubtful, self._made_up, self._wider_key
+            checks = self._uncertain, self._doubtful, self._empty_key, self._wider_key
             for group in (checks, (self._unseen_deletes, self._invented)):
                 notices = (check(seen) for check in group for seen in records)
                 if (notice := next(filter(None, notices), None)) is not None:
@@ -98,8 +98,8 @@ class DebeziumSurvey:
             fix=remedies(self.rules, seen.fields),
         )
 
-    def _made_up(self, seen: SeenRecord) -> Notice | None:
-        """A notice if a part of a delete's key is empty, because PostgreSQL did not send it."""
+    def _empty_key(self, seen: SeenRecord) -> Notice | None:
+        """Return a notice if PostgreSQL did not send a part of a delete's key."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
         record, has_key = seen.record, seen.fields not in (None, NO_KEY)
@@ -142,7 +142,7 @@ class DebeziumSurvey:
         )
 
     def _invented(self, seen: SeenRecord) -> Notice | None:
-        """A notice if before-images have invented values, which the changelog would contain."""
+        """Return a notice if the changelog would contain invented values of before-images."""
         if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
             return None
         record = seen.record

@@ -73,7 +73,7 @@ def _layout_of(
 def _layout_of_fields(
     fields: ParsedFields, documents: Sequence[dict[str, Any]], parser: type[ImageLayout]
 ) -> ImageLayout | None:
-    """The layout for these fields, in the order of the documents."""
+    """Return the layout for these fields in the documents' order; None if it has no parser."""
     inner: dict[str, ImageLayout] = {}
     for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]

@@ -42,11 +42,11 @@ class _ProtobufRows:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
-        of: Google's class of the messages.
+        message_class: Google's class of the messages.
     """
 
     number: int
-    of: Any
+    message_class: Any
     fields: tuple[ProtobufField, ...]
 
     @property
@@ -64,7 +64,7 @@ class _ProtobufRows:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
         cursor.paths()
-        document = json_of(self.of, message[int(cursor.at[0]) :], self.number)
+        document = json_of(self.message_class, message[int(cursor.at[0]) :], self.number)
         return json.dumps(document, ensure_ascii=False).encode()
 
 

@@ -296,7 +296,7 @@ class RegisteredRows:
             ops=np.full(count, plan.op, np.uint8),
             before_at=at if plan.op == DELETE else none,
             after_at=none if plan.op == DELETE else at,
-            kinds=[wire.kind for wire in wires],
+            kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.odd for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),

@@ -191,10 +191,10 @@ class EventFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        of: the format of the messages within.
+        inner: the format of the messages within.
     """
 
-    of: MessageFormat
+    inner: MessageFormat
     data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -218,7 +218,7 @@ class EventFormat:
 
     def _decoded(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
         inner, reasons = _unwrapped(messages, self.data, alone=alone)
-        decoded = self.of.decode(inner)
+        decoded = self.inner.decode(inner)
         if not reasons:
             return decoded
         # The format has skipped them like tombstones.
@@ -233,10 +233,10 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        of: the facts of these messages.
+        inner: the facts of these messages.
     """
 
-    of: SourceFacts
+    inner: SourceFacts
     data: EventData
 
     def facts(self) -> SourceFacts:
@@ -244,28 +244,28 @@ class EventSource:
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.of.versions is None else self.versions,
-            change_times=None if self.of.change_times is None else self.change_times,
+            versions=None if self.inner.versions is None else self.versions,
+            change_times=None if self.inner.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
         inner, reasons = _unwrapped(messages, self.data, alone=False)
-        origins = self.of.origins(inner)
+        origins = self.inner.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.of.describe(unwrapped(messages, self.data), options)
+        return self.inner.describe(unwrapped(messages, self.data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.of.versions is not None
-        return self.of.versions(unwrapped(messages, self.data), options)
+        assert self.inner.versions is not None
+        return self.inner.versions(unwrapped(messages, self.data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.of.change_times is not None
-        return self.of.change_times(unwrapped(messages, self.data))
+        assert self.inner.change_times is not None
+        return self.inner.change_times(unwrapped(messages, self.data))

@@ -36,15 +36,15 @@ class AvroValues:
     """The values of one type in those messages that have one.
 
     Attributes:
-        of: the type of the values, never a union; None for values of several types, which are not
-            read.
+        avro_type: the type of the values, never a union; None for values of several types, which
+            are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
         starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
         fields: the fields of a record, by name.
     """
 
-    of: AvroType | None
+    avro_type: AvroType | None
     rows: Int64s
     numbers: npt.NDArray[np.generic] | None = None
     starts: Int64s | None = None

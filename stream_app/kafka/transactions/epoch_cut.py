@@ -56,14 +56,15 @@ class EpochCut:
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
         border: the facts about the source at the epoch's end.
-        open: some transactions that are not whole before the offsets that were read, in words.
+        open_transactions: some transactions that are not whole up to the offsets that were read,
+            in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
         untopical: tables with changes, by their names in markers, that none of the topics carries.
     """
 
     ends: PartitionOffsets
     border: Border
-    open: Sequence[str]
+    open_transactions: Sequence[str]
     is_overtaken: bool
     untopical: frozenset[str]
 
@@ -111,7 +112,7 @@ def cut_epoch(
             advances=newest_ones != earlier.newest,
             doubt=next(iter(doubts), None),
         ),
-        open=_open(facts, binding, is_open, lacking),
+        open_transactions=_open(facts, binding, is_open, lacking),
         is_overtaken=bool(complete[behind["transaction"]].any()),
         untopical=frozenset(
             pending.tables.names[code]

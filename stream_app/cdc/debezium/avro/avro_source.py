@@ -181,6 +181,8 @@ class AvroSource:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
+    """Reads facts about their source from the messages of one schema."""
+
     text: str
     root: AvroType
 
@@ -209,7 +211,12 @@ class _Schema:
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
         broken = walk.broken()
         odd = np.flatnonzero(broken)
-        if time is None or time.of is None or time.of.kind != "long" or time.numbers is None:
+        if (
+            time is None
+            or time.avro_type is None
+            or time.avro_type.kind != "long"
+            or time.numbers is None
+        ):
             return odd[:0], odd[:0], odd
         intact = ~broken[time.rows]
         return time.rows[intact], time.numbers[intact].astype(np.int64), odd
@@ -222,7 +229,7 @@ class _Schema:
             return None
 
     def _source(self, message: AvroValues) -> AvroValues | None:
-        """The field `source` of whole messages, or None for other messages."""
+        """Return the field `source` of envelopes; None for flattened messages."""
         names = {name for name, _ in self.root.fields}
         is_envelope = "op" in names and not names.isdisjoint({"before", "after"})
         return message.fields.get("source") if is_envelope else None
@@ -238,7 +245,7 @@ def _enveloped(payload: bytes, root: AvroType) -> bytes:
 
 
 def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
-    """A record's schema as Kafka Connect writes it; fields of fields down to `depth`."""
+    """Return a record's schema as Kafka Connect writes it, with nested fields down to `depth`."""
     docs, defaults = record.docs, record.defaults
     fields = []
     for name, declared in record.fields:

@@ -122,7 +122,7 @@ class DebeziumAvro(DebeziumJson):
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
     def _plan(self, number: int) -> _SchemaPlan | str:
-        """The plan for a schema's messages, or the reason why they cannot be read."""
+        """Return the plan for a schema's messages, or the reason why they cannot be read."""
         if number not in self._plans:
             try:
                 text = avro_text(self._registry, number)
@@ -135,6 +135,11 @@ class DebeziumAvro(DebeziumJson):
         return self._plans[number]
 
     def _planned(self, text: str) -> _SchemaPlan:
+        """Plan how the messages of a schema are read.
+
+        Raises:
+            UnreadableRecordError: they cannot be read.
+        """
         root = parse_schema(text)
         rows = _rows_of(root)
         is_envelope = bool(rows) and root.field("op") is not None
@@ -161,7 +166,7 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _readings_of(self, fields: Mapping[str, AvroType]) -> tuple[ColumnReading, ...]:
-        """The readings of the table's columns, as these fields describe them."""
+        """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
             {name: connect_field(declared) for name, declared in fields.items()},
@@ -205,6 +210,7 @@ class DebeziumAvro(DebeziumJson):
     def _images(
         self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
     ) -> AvroRead:
+        """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
         fields: list[Mapping[str, AvroValues]] = [
@@ -240,7 +246,7 @@ class DebeziumAvro(DebeziumJson):
             ops=ops,
             before_at=before_at,
             after_at=after_at,
-            kinds=[wire.kind for wire in wires],
+            kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=tables if self._settings.reads_tables else (),
@@ -296,13 +302,13 @@ class DebeziumAvro(DebeziumJson):
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
-    """The records of the images after and before a change; fewer where there is no such image."""
+    """Return the types of the images after and before a change, as far as they are records."""
     declared = filter(None, map(root.field, ("after", "before")))
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
 def _places(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
-    """The position of each kept message's image, -1 without one; and the next free position."""
+    """Return the position of each intact message's image, or -1; and the next free position."""
     places: Int64s = np.full(len(intact), -1, np.int64)
     rows = rows[intact[rows]]
     places[rows] = first + np.arange(len(rows))

@@ -64,7 +64,7 @@ class CompiledDocuments:
 
 
 def _names_in(values: Sequence[bytes]) -> list[str]:
-    """The names in the documents of messages, in their order."""
+    """Return the names of fields in the documents of messages, in their order."""
     documents = objects_in(values)
     documents += [
         document["payload"] for document in documents if isinstance(document.get("payload"), dict)

@@ -205,7 +205,7 @@ class ColumnValueError(UnreadableRecordError):
 
 
 def _moment(value: Any, column: TypedColumn) -> Any:
-    """Milliseconds if the column reads them, otherwise ISO 8601 text."""
+    """Return milliseconds if the column reads them, otherwise ISO 8601 text."""
     count = milliseconds(value)
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)

@@ -88,7 +88,7 @@ class _ChangeData:
 
 
 def _around(names: list[str]) -> tuple[bytes, bytes]:
-    """The texts before and after the time of a change."""
+    """Return an envelope's text before and after the time of its change."""
     op, *source = names
     source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
     inner = orjson.dumps(source_fields)[1:-1]
@@ -97,7 +97,7 @@ def _around(names: list[str]) -> tuple[bytes, bytes]:
 
 
 def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
-    """The images without the braces after them; an envelope has one more."""
+    """Cut the closing braces off; an envelope's data has two, flattened data has one."""
     raw, offsets = own_bytes(data)
     return slices_of(raw, offsets[:-1], offsets[1:] - 1 - enveloped)
 

@@ -81,15 +81,15 @@ class ProtobufCursor(ValueCursor):
             rows = rows[self.at[rows] < self._ends[rows]]
         self._lose(rows)
         self._leave_choices(by_number.values())
-        return {read.of.name: read.values() for read in by_number.values()}
+        return {read.field.name: read.values() for read in by_number.values()}
 
     def _leave_choices(self, reads: Iterable[_Read]) -> None:
         """Leave messages with a default, or with several members of a oneof, to Google."""
         seen: dict[str, Bools] = {}
         for read in reads:
-            if read.of.has_default:
+            if read.field.has_default:
                 self._lose(np.flatnonzero(~read.seen))
-            if choice := read.of.choice:
+            if choice := read.field.choice:
                 others = seen.get(choice, np.zeros(len(self.at), np.bool_))
                 self._lose(np.flatnonzero(others & read.seen))
                 seen[choice] = others | read.seen
@@ -99,12 +99,12 @@ class ProtobufCursor(ValueCursor):
         read = reads.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
             self._lose(rows)
-        elif read is not None and read.of.kind is FieldKind.OTHER:
+        elif read is not None and read.field.kind is FieldKind.OTHER:
             read.seen[rows] = True
             self._skip(wire_type, rows)
         elif read is None:
             self._skip(wire_type, rows)
-        elif read.of.kind.wire_type != wire_type:
+        elif read.field.kind.wire_type != wire_type:
             self._lose(rows)
         elif wire_type == WIRE_LENGTH:
             self._bytes_field(read, rows)
@@ -129,7 +129,7 @@ class ProtobufCursor(ValueCursor):
         return values.starts, values.lengths
 
     def _number_field(self, read: _Read, rows: Int64s) -> None:
-        kind = read.of.kind
+        kind = read.field.kind
         if kind.wire_type == WIRE_VARINT:
             numbers = _varint_numbers(kind, self._varints(rows))
         else:
@@ -141,16 +141,16 @@ class ProtobufCursor(ValueCursor):
 
     def _bytes_field(self, read: _Read, rows: Int64s) -> None:
         starts, lengths = self._lengths(rows)
-        if read.of.kind in (FieldKind.STRING, FieldKind.BYTES):
+        if read.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             read.put_bytes(rows, starts, lengths)
             return
         self._lose(rows[read.seen[rows]])  # parts of one message, which are merged
-        inner = [read.of.inner] if read.of.inner is not None else [_SECONDS, _NANOS_FIELD]
+        inner = [read.field.inner] if read.field.inner is not None else [_SECONDS, _NANOS_FIELD]
         part = self._within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = part.fields(inner)
         self._lose(rows[part.broken()])
-        if read.of.inner is not None:
-            read.put_inner(rows, values[read.of.inner.name])
+        if read.field.inner is not None:
+            read.put_inner(rows, values[read.field.inner.name])
             return
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
@@ -202,7 +202,7 @@ class _Read:
 
     def __init__(self, field: ProtobufField, begins: Int64s) -> None:
         count = len(begins)
-        self.of = field
+        self.field = field
         self.seen: Bools = np.zeros(count, np.bool_)
         shown = field.inner or field
         self._shown = shown
@@ -229,10 +229,12 @@ class _Read:
 
     def values(self) -> AvroValues:
         """The values of those messages that have one."""
-        if self.of.kind is FieldKind.OTHER:  # also where it is missing, which may be an empty list
+        if (
+            self.field.kind is FieldKind.OTHER
+        ):  # also where it is missing, which may be an empty list
             return AvroValues(None, np.arange(len(self.seen)))
-        rows = np.flatnonzero(self.seen) if self.of.has_presence else np.arange(len(self.seen))
-        declared = self._shown.of
+        rows = np.flatnonzero(self.seen) if self.field.has_presence else np.arange(len(self.seen))
+        declared = self._shown.avro_type
         if declared.kind in ("string", "bytes"):
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]

@@ -256,9 +256,9 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
 def shown(read: AvroMessages | None) -> Any:
     assert read is not None
     columns = {
-        name: (one.binary() if one.of.kind == "string" else one.numbers()).to_pylist()
+        name: (one.binary() if one.avro_type.kind == "string" else one.numbers()).to_pylist()
         for name, one in read.columns.items()
-        if one.of.kind in ("string", "long", "double", "enum")
+        if one.avro_type.kind in ("string", "long", "double", "enum")
     }
     decimals = {
         name: read.columns[name].decimals(pa.decimal128(38, 2)).view(pa.binary(16)).to_pylist()
