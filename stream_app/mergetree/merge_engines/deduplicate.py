@@ -43,5 +43,7 @@ def without_retracts(window: MergeWindow) -> MergeWindow:
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window
-    kept, order = ~retract, window.order
-    return MergeWindow(window.batch, np.flatnonzero(kept) if order is None else order[kept[order]])
+    is_add, order = ~retract, window.order
+    return MergeWindow(
+        window.batch, np.flatnonzero(is_add) if order is None else order[is_add[order]]
+    )

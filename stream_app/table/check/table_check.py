@@ -223,7 +223,7 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                what=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
+                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
@@ -238,7 +238,7 @@ def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
 def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
     return Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"{name}rows were not checked: {why}",
+        problem=f"{name}rows were not checked: {why}",
         where=table.version_root,
         fix="compare the rows with their source by the engine that made the table",
     )
@@ -247,7 +247,7 @@ def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
 def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
     return Finding(
         kind=FindingKind.SCHEMA,
-        what=what,
+        problem=what,
         where=branch_root(table.location, name),
         fix="restore its folder schema from a backup; or delete the branch, if it is not needed",
     )
@@ -290,7 +290,7 @@ class _FileChecks:
             return [
                 Finding(
                     kind=FindingKind.DELETION_VECTOR,
-                    what=f"the deletion vector of {meta.data_file_name} {problem}",
+                    problem=f"the deletion vector of {meta.data_file_name} {problem}",
                     where=path,
                     fix="roll the table back to a snapshot or tag before this file: stream-app "
                     "rollback-to",

@@ -147,7 +147,7 @@ def evolve(
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept
         decided = evolution(newest, source_table, rules.options, rules.made)
-        kept = tuple(map(str, decided.kept))
+        kept = tuple(map(str, decided.kept_columns))
         return decided.changes
 
     schema = alter_by(table, changes_of)
