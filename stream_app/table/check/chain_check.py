@@ -115,7 +115,7 @@ def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]
     try:
         consumers = table.consumers.consumers()
     except CorruptFileError as error:
-        what = f"{error.what}; as long as it is there, nothing expires"
+        what = f"{error.problem}; as long as it is there, nothing expires"
         where = error.where or folder
         yield Finding(kind=FindingKind.CONSUMER, problem=what, where=where, fix=error.fix)
         return

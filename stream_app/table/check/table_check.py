@@ -144,7 +144,7 @@ class TableCheck:
             try:
                 branch = table.open_branch(name)
             except CorruptFileError as error:
-                yield _branch_finding(table, name, error.what)
+                yield _branch_finding(table, name, error.problem)
                 continue
             if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
@@ -172,7 +172,7 @@ class TableCheck:
         try:
             check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            yield _rows_not_checked(table, name, error.what)
+            yield _rows_not_checked(table, name, error.problem)
             return
         damaged = {finding.where for finding in of_metadata if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
@@ -213,7 +213,7 @@ class TableCheck:
             self.report.left_out += [f"{what}: {version}" for version in sorted(check.left_out)]
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
-            text = error.what if isinstance(error, StreamAppError) else str(error)
+            text = error.problem if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{what}: {text}")
 
 
@@ -275,7 +275,7 @@ class _FileChecks:
         try:
             return list(findings)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{what}: {error.what}")
+            self.report.left_out.append(f"{what}: {error.problem}")
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
@@ -312,7 +312,7 @@ class _FileChecks:
         try:
             findings = findings_of()
         except UnsupportedTableError as error:
-            self.report.unread.append(f"{path}: {error.what}")
+            self.report.unread.append(f"{path}: {error.problem}")
             return []
         except CorruptFileError as error:
             findings = [unreadable(error, path)]

@@ -131,9 +131,9 @@ class FileStoreCommit:
             return CompactOutcome(self._publish(commit))
         except CommitConflictError as error:
             # The rows stay in the table uncompacted: nothing is lost.
-            return CompactOutcome(conflict=error.what, files=error.files)
+            return CompactOutcome(conflict=error.problem, files=error.files)
         except CommitError as error:
-            return CompactOutcome(conflict=error.what)
+            return CompactOutcome(conflict=error.problem)
 
     def overwrite(
         self,

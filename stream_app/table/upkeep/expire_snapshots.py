@@ -343,7 +343,7 @@ def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
         return read(number)
     except CorruptFileError as error:
         raise CorruptFileError(
-            error.what,
+            error.problem,
             where=error.where,
             fix="restore the file from a backup, or delete it: the next expiry skips the version, "
             "and stream-app remove-orphan-files finds what it alone has named",

@@ -229,7 +229,7 @@ class _UsedNames:
                 return
             raise CorruptFileError(
                 f"nothing is deleted, because {version.path.rpartition('/')[2]} cannot be read "
-                f"completely: {error.what}",
+                f"completely: {error.problem}",
                 where=error.where,
                 fix="if an expiry is running, try again after it; if one was interrupted, finish "
                 "it: stream-app expire-snapshots; else restore the file, or roll the table "

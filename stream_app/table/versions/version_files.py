@@ -99,4 +99,4 @@ def _decoded(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
     try:
         return NamedVersion(kind=version_kind, path=path, snapshot=decode_snapshot(data))
     except CorruptFileError as error:
-        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.what)
+        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.problem)
