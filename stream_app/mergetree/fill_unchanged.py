@@ -128,11 +128,10 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         narrow = narrow.set_column(place, narrow.schema.field(place), values)
     if not reasons:
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
-    is_accepted = np.ones(rows.num_rows, np.bool_)
-    is_accepted[list(reasons)] = False
-    return RestoredRows(
-        MergeWindow(rows_at(narrow, np.flatnonzero(is_accepted))), _refused(rows, reasons)
-    )
+    accepted = np.ones(rows.num_rows, np.bool_)
+    accepted[list(reasons)] = False
+    live = rows_at(narrow, np.flatnonzero(accepted))
+    return RestoredRows(MergeWindow(live), _refused(rows, reasons))
 
 
 def _left_out(texts: pa.Array) -> dict[str, Mask]:

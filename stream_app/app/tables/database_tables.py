@@ -316,7 +316,7 @@ class DatabaseTables:
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.tables.source.format, table.schema):
-            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.what, notice.fix)
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:

@@ -130,14 +130,12 @@ def read_metadata(data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def unknown_fields(record: Mapping[str, Any], known_names: Collection[str]) -> tuple[str, ...]:
+def unknown_fields(record: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
     """Return the unknown fields of a record that have a value."""
-    if len(record) <= len(known_names) and all(name in known_names for name in record):
+    if len(record) <= len(names) and all(name in names for name in record):
         return ()
     return tuple(
-        name
-        for name, value in record.items()
-        if name not in known_names and value not in (None, [], {})
+        name for name, value in record.items() if name not in names and value not in (None, [], {})
     )
 
 

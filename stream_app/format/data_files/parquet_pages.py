@@ -112,8 +112,8 @@ class PagedGroups:
         self._file = file
         self._columns = columns
         self._choice = choice
-        self._condition_names = [name for name, _ in choice.columns]
-        self._judge = choice.judge if set(self._condition_names) < set(columns) else None
+        self._tested = [name for name, _ in choice.columns]
+        self._judge = choice.judge if set(self._tested) < set(columns) else None
 
     def wanted(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
@@ -155,15 +155,13 @@ class PagedGroups:
     def _is_small(self, group: int) -> bool:
         """Whether the condition's columns are a small part of the columns to read."""
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
-        widths = [_width(schema.field(name).type) for name in self._condition_names]
+        widths = [_width(schema.field(name).type) for name in self._tested]
         if None not in widths:
             # The comparison is with all columns, because decoding a few values twice costs little.
             estimate = metadata.num_rows * sum(width or 0 for width in widths)
             return bool(estimate * _SMALL <= metadata.total_byte_size)
         with contextlib.suppress(*_DAMAGED):
-            return self._sizes(group, self._condition_names) * _SMALL <= self._sizes(
-                group, self._columns
-            )
+            return self._sizes(group, self._tested) * _SMALL <= self._sizes(group, self._columns)
         return False
 
     def _sizes(self, group: int, names: Sequence[str]) -> int:
@@ -176,21 +174,21 @@ class PagedGroups:
         )
 
     def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
-        table = self._file.read_row_group(group, columns=self._condition_names, use_threads=False)
+        table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
-        (batch,) = table.select(self._condition_names).combine_chunks().to_batches() or [None]
+        (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
         values = 0 if batch is None else batch.num_rows
         # pyarrow silently skips a page whose header has another type.
         if values != row_count:
             raise damaged_file_error(
                 f"a row group of {row_count} rows has only {values} in pages of "
-                + ", ".join(self._condition_names)
+                + ", ".join(self._tested)
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_DAMAGED):
-            columns = self._paged_columns(group, self._condition_names)
+            columns = self._paged_columns(group, self._tested)
             if columns is not None:
                 return self._passing(group, columns, row_count)
         return [RowRange(0, row_count)]
@@ -233,8 +231,8 @@ class PagedGroups:
         }
 
     def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
-        footer, condition_columns = self._file.metadata, self._choice.columns
-        spans = {name: columns[name][0].index("column") for name, _ in condition_columns}
+        footer, tested = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in tested}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         begins = part_begins([columns[name][1].begins for name in indexes])
         of_columns = [
@@ -244,7 +242,7 @@ class PagedGroups:
                 begins,
             )
             for (name, data_type), of_chunk in zip(
-                condition_columns, row_group_stats(footer, group, condition_columns), strict=True
+                tested, row_group_stats(footer, group, tested), strict=True
             )
         ]
         sizes = np.diff(np.append(begins, row_count)).tolist()

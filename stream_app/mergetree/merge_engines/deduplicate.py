@@ -43,7 +43,5 @@ def without_retracts(window: MergeWindow) -> MergeWindow:
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window
-    is_add, order = ~retract, window.order
-    return MergeWindow(
-        window.batch, np.flatnonzero(is_add) if order is None else order[is_add[order]]
-    )
+    adds, order = ~retract, window.order
+    return MergeWindow(window.batch, np.flatnonzero(adds) if order is None else order[adds[order]])

@@ -65,7 +65,7 @@ class KeySegments:
 
     def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return changes with the operations int8 [m]; rows of unmerged keys set their value."""
-        return self.plain.with_ops(with_unmerged_set(ops, self.unmerged_starts))
+        return self.plain.with_ops(set_unmerged(ops, self.unmerged_starts))
 
     def kinds(self) -> npt.NDArray[np.int8]:
         """Return the row kind of each of `rows`: int8 [m]."""
@@ -113,7 +113,7 @@ class KeySegments:
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 
-def with_unmerged_set(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np.int8]:
+def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np.int8]:
     """Let changes of unmerged keys set their value: int8 [changes].
 
     Args:

@@ -29,11 +29,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     Folded,
     SegmentChanges,
 )
-from stream_app.mergetree.merge_engines.key_segments import (
-    KeySegments,
-    key_segments,
-    with_unmerged_set,
-)
+from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, set_unmerged
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge_rules import (
@@ -66,8 +62,8 @@ class GroupedChanges:
         in_sequence: for each group, which changes are not older than the previous ones: bool
             [changes].
         has_sequence: for each group, which rows have a sequence that is not null.
-        unmerged: the places of changes that are alone in their segment, and set all columns to their
-            row's values.
+        unmerged: the places of changes that are alone in their segment, and set all columns to
+            their row's values.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
@@ -109,7 +105,7 @@ class GroupedChanges:
 
     def _changes(self, ops: _ChangeOps) -> SegmentChanges:
         ops[self.begins] = ChangeOp.SET
-        return self.plain.with_ops(with_unmerged_set(ops, self.unmerged))
+        return self.plain.with_ops(set_unmerged(ops, self.unmerged))
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
@@ -281,7 +277,7 @@ class PartialUpdate:
         retracts = are_retracts(kinds)
         retracts[keys.unmerged_starts] = False
         if retracts.any() and not self.rules.takes_retracts:
-            raise MergeError(OF_PARTIAL_UPDATE.what, fix=OF_PARTIAL_UPDATE.fix)
+            raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_rows = keys.rows[plain.ends]
         if self.rules.ignores_delete and retracts.any():

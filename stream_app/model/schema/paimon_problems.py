@@ -307,8 +307,8 @@ def nested_problems(
         problems += [f"column {name!r} is {data_type}: {why}" for why in _inner_problems(data_type)]
     nested_name = next(iter(nested))
     problems += [
-        f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: give it "
-        f"{_INT64_DIGITS} fractional digits at most"
+        f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: "
+        f"give it {_INT64_DIGITS} fractional digits at most"
         for column in columns
         if not column.data_type.is_nested and _is_fine(column.data_type)
     ]

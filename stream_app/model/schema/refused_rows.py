@@ -98,7 +98,7 @@ def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
     They are derived from the rows that the table refuses.
     """
     return [
-        UndoNotice(problem=f"{changes} fails: {refused.what}", fix=refused.fix)
+        UndoNotice(problem=f"{changes} fails: {refused.problem}", fix=refused.fix)
         for refused in refused_rows
         if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
     ]

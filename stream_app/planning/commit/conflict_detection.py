@@ -222,28 +222,28 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
             cause = min(
                 _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
             )
-            return f"{conflict.what}{_by(cause, 'since')}", _RESCALED
+            return f"{conflict.problem}{_by(cause, 'since')}", _RESCALED
         case ConflictKind.LOOKED_UP:
-            return conflict.what, "nothing: the bucket is compacted again as it is now"
+            return conflict.problem, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
             cause = next(_adding(conflict, history), None)
-            return f"{conflict.what}{_by(cause, 'that came with')}", _TWO_COMPACTORS
+            return f"{conflict.problem}{_by(cause, 'that came with')}", _TWO_COMPACTORS
 
 
 def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
     if cause is None or cause.kind is not CommitKind.OVERWRITE:
-        return f"{conflict.what}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
+        return f"{conflict.problem}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
     partition = conflict.change.partition
     comes_new = any(
         entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
     )
     if comes_new:
         return (
-            f"{conflict.what}{_by(cause, 'its partition was overwritten by')}",
+            f"{conflict.problem}{_by(cause, 'its partition was overwritten by')}",
             "nothing: the job compacts the partition again as it is now",
         )
     return (
-        f"{conflict.what}{_by(cause, 'its partition was dropped, or has expired, with')}",
+        f"{conflict.problem}{_by(cause, 'its partition was dropped, or has expired, with')}",
         "nothing, unless rows keep arriving for partitions that expire: filter such rows out",
     )
 

@@ -76,9 +76,7 @@ def renames_in_new_table(
     The messages may be from before and after a rename.
     """
     spelled = {name.lower(): name for name in names}
-    later = {
-        pair.old.lower(): pair.new.lower() for renames in table_renames for pair in renames.pairs
-    }
+    later = {pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs}
     present = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
     for name in spelled.keys() - present:

@@ -49,7 +49,7 @@ class TableLimit:
     @property
     def reason(self) -> str:
         """The reason why messages of a further source table are quarantined."""
-        return f"{self.what}; to fix: {self.FIX}"
+        return f"{self.problem}; to fix: {self.FIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,8 @@ class _KeySettings:
         if of_table is None:
             if missing:
                 self.remarks.append(
-                    f"{setting} = {', '.join(for_all)} does not hold: no column {', '.join(missing)}"
+                    f"{setting} = {', '.join(for_all)} does not hold: "
+                    f"no column {', '.join(missing)}"
                 )
             return for_all if for_all and not missing else None
         if missing:

@@ -192,8 +192,8 @@ class DoubledKeySearch:
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,
-                    problem=f"{count} keys have more than one row above level 0, such as {example}; "
-                    "readers show them all",
+                    problem=f"{count} keys have more than one row above level 0, such as {example}"
+                    "; readers show them all",
                     where=self.table.paths.bucket(*bucket),
                     fix="merge the bucket whole: stream-app compact --full",
                 )

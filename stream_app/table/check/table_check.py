@@ -102,7 +102,7 @@ class TableCheck:
         """Yield each problem once, as soon as the check finds it."""
         yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
-            if (one := (finding.kind, finding.what, finding.where)) not in yielded:
+            if (one := (finding.kind, finding.problem, finding.where)) not in yielded:
                 yielded.add(one)
                 yield self._with_needs(finding)
         if self._lost and self._needs is not None:
@@ -223,7 +223,8 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
+                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them "
+                "before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
