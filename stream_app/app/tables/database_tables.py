@@ -246,9 +246,7 @@ class DatabaseTables:
         if not self._full:
             self._full = limit.reason
             what = "messages of {} and of all further source tables go to quarantine: {}"
-            self.state_file.warn(
-                [JobWarning(what=what.format(origin, limit.problem), fix=limit.FIX)]
-            )
+            self.state_file.warn([JobWarning(what=what.format(origin, limit.why), fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
