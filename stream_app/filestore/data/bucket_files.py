@@ -109,8 +109,8 @@ class BucketFiles:
             if vector is None:
                 yield batch, places
             else:
-                kept = vector.keep_mask(start, batch.num_rows)
-                yield batch.filter(pa.array(kept)), places[kept]
+                live = vector.keep_mask(start, batch.num_rows)
+                yield batch.filter(pa.array(live)), places[live]
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""
