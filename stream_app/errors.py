@@ -28,9 +28,9 @@ An error has a problem, its place and the remedy. The tree::
         └── CommitConflictError 1  another writer changed what this commit builds on
             └── OutdatedRowsError 1 the rows were routed by another number of buckets
 
-The number is the exit code. 2: only a person can repair the cause, and the same start fails again;
-a supervisor must not repeat it. 1: the cause is outside (a broker, a disk, a race, a killed worker)
-and may pass; the next start continues where the job was.
+The number is the exit code. 2: only an operator can remove the cause, and every start fails until
+then. So a supervisor must not start the job again. 1: the cause is outside (a broker, a disk, a
+race, a killed worker) and may pass. The next start continues where the job was.
 
 Sources: none; this is stream_app's own vocabulary. Imports nothing.
 """
@@ -42,7 +42,7 @@ from functools import partial
 from typing import ClassVar, Self
 
 FAILED = 1
-PERSON_NEEDED = 2
+OPERATOR_NEEDED = 2
 NOT_COMPARED = 3
 """`check` found nothing wrong, and could not compare everything with the source."""
 
@@ -51,8 +51,8 @@ class StreamAppError(Exception):
     """The root of every error that the project raises on purpose.
 
     Args:
-        what: one sentence: the problem, with the offending value.
-        where: file, option, topic/partition/offset, bucket …; empty when `what` says it.
+        problem: one sentence about the problem, with the offending value.
+        where: file, option, topic/partition/offset, bucket …; empty if `problem` names it.
         fix: the remedy.
 
     Attributes:
@@ -65,9 +65,9 @@ class StreamAppError(Exception):
         if exit_code is not None:
             cls.exit_code = exit_code
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, problem: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
         self.where = where
         self.fix = fix
 
@@ -76,7 +76,7 @@ class StreamAppError(Exception):
         self.where = self.where or where
 
     def __str__(self) -> str:
-        lines = [self.what]
+        lines = [self.problem]
         if self.where:
             lines.append(f"  where: {self.where}")
         if self.fix:
@@ -85,26 +85,26 @@ class StreamAppError(Exception):
 
     def __reduce__(self) -> tuple[partial[StreamAppError], tuple[()]]:
         # Spark pickles errors between processes, and the inherited method loses keyword arguments.
-        return partial(type(self), self.what, where=self.where, fix=self.fix), ()
+        return partial(type(self), self.problem, where=self.where, fix=self.fix), ()
 
 
-class UsageError(StreamAppError, exit_code=PERSON_NEEDED):
+class UsageError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """Wrong use: command line, configuration file or option."""
 
 
-class SchemaMismatchError(StreamAppError, exit_code=PERSON_NEEDED):
+class SchemaMismatchError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """The configured columns or options and the table's do not fit together."""
 
 
-class UnsupportedTableError(StreamAppError, exit_code=PERSON_NEEDED):
+class UnsupportedTableError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """The table uses a feature of Paimon that a writer without it would corrupt."""
 
 
-class TableNotFoundError(StreamAppError, exit_code=PERSON_NEEDED):
+class TableNotFoundError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """There is no Paimon table at the given path."""
 
 
-class CorruptFileError(StreamAppError, exit_code=PERSON_NEEDED):
+class CorruptFileError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """A file of the table differs from the metadata that names it."""
 
 
@@ -112,7 +112,7 @@ class StorageError(StreamAppError):
     """The file system refused to read or write."""
 
 
-class NoAccessError(StorageError, exit_code=PERSON_NEEDED):
+class NoAccessError(StorageError, exit_code=OPERATOR_NEEDED):
     """The job has no permission for a path, or the path is impossible, such as a too long name."""
 
 
@@ -120,7 +120,7 @@ class SourceError(StreamAppError):
     """The source cannot be read: its broker does not answer."""
 
 
-class WrongSourceError(SourceError, exit_code=PERSON_NEEDED):
+class WrongSourceError(SourceError, exit_code=OPERATOR_NEEDED):
     """The topics, their records or the login do not match the job's configuration or checkpoint."""
 
 
@@ -128,7 +128,7 @@ class ExpectationError(WrongSourceError):
     """A record breaks an expectation whose action is ``fail``: the whole job ends."""
 
 
-class CheckpointError(StreamAppError, exit_code=PERSON_NEEDED):
+class CheckpointError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """The checkpoint and the table do not belong together."""
 
 
@@ -136,7 +136,7 @@ class LateCommitError(CheckpointError, exit_code=FAILED):
     """A commit was delayed until other writers had used its snapshot number and freed it again."""
 
 
-class BadRecordsError(StreamAppError, exit_code=PERSON_NEEDED):
+class BadRecordsError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """More records could not be decoded than `stream.max-bad-records` allows."""
 
 
@@ -144,11 +144,11 @@ class NoGoodRecordError(BadRecordsError, exit_code=FAILED):
     """A run has ended, and every record that it read is in the quarantine."""
 
 
-class RecordTooLargeError(StreamAppError, exit_code=PERSON_NEEDED):
+class RecordTooLargeError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """One record is larger than the whole write buffer."""
 
 
-class MergeError(StreamAppError, exit_code=PERSON_NEEDED):
+class MergeError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """The table's merge engine cannot merge a row, such as a delete or a retracted value."""
 
 

@@ -1,4 +1,4 @@
-"""Sends HTTP requests only to the address that a person has configured.
+"""Sends HTTP requests only to the address that the user has configured.
 
 A redirect is an error, because the request's login, signature and body must reach only the
 configured host. The length and the duration of an answer are bounded, too.

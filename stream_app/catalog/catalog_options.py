@@ -150,7 +150,7 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         try:
             option.read(options)
         except UsageError as error:
-            yield option.key, f"{error.what} ({error.fix})"
+            yield option.key, f"{error.problem} ({error.fix})"
 
 
 def _takes(kind: KindOptions, key: str) -> bool:

@@ -241,4 +241,4 @@ class IcebergFiles:
         try:
             return decode(data)
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error

@@ -64,4 +64,4 @@ class Finding:
 def unreadable(error: CorruptFileError, path: str) -> Finding:
     """Return the finding for an unreadable file; `path` is used if the error names no file."""
     where = error.where or path
-    return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.what, where=where, fix=error.fix)
+    return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.problem, where=where, fix=error.fix)

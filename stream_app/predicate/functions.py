@@ -56,7 +56,7 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
         parse_path(texts[0])
         wanted = parse_data_type(texts[1]) if texts[1:] else STRING
     except UsageError as error:
-        raise ValueError(error.what) from None
+        raise ValueError(error.problem) from None
     if wanted.root not in _CONVERSIONS:
         raise ValueError(f"it gives no {wanted}")
     return Call(

@@ -76,7 +76,7 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
         assert error is not None, f"refused in one way only: {errors}"
         assert error.fix
         asked = [engine, producer, f"bucket = {bucket}", "deletion-vectors", "'bucket'"]
-        assert any(word in error.what for word in asked), error.what
+        assert any(word in error.problem for word in asked), error.problem
 
 
 def test_most_kinds_are_written() -> None:

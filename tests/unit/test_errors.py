@@ -39,6 +39,6 @@ def test_an_error_keeps_its_parts_when_it_is_pickled(error_class: type[StreamApp
     error = error_class("what", where="where", fix="fix")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is error_class
-    assert (copy.what, copy.where, copy.fix) == ("what", "where", "fix")
+    assert (copy.problem, copy.where, copy.fix) == ("what", "where", "fix")
     assert {copy: 1}[copy] == 1  # as tracebacks and frameworks ask of an exception
     assert error_class.__doc__

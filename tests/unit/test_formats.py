@@ -32,7 +32,7 @@ def test_an_error_about_a_misspelt_option_lists_all_options(of: FormatDeclaratio
     with pytest.raises(UsageError) as caught:
         of.check({"unknown-column": "warn"}, COLUMNS)
     assert caught.value.where == f"source.{of.section}"
-    assert "did you mean 'unknown-columns'?" in caught.value.what
+    assert "did you mean 'unknown-columns'?" in caught.value.problem
     assert all(option.key in caught.value.fix for option in of.options)
 
 

@@ -30,7 +30,7 @@ from stream_app.app.cli.verb_list import VERBS, Verb
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.observe.monitoring.job_log import quiet_libraries
-from stream_app.errors import FAILED, PERSON_NEEDED, StreamAppError
+from stream_app.errors import FAILED, OPERATOR_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
 
 INTERRUPTED = 130
@@ -116,10 +116,10 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     try:
         args = parser.parse_args(argv)
     except SystemExit as ended:  # argparse has printed the reason, or the help
-        return ended.code if isinstance(ended.code, int) else PERSON_NEEDED
+        return ended.code if isinstance(ended.code, int) else OPERATOR_NEEDED
     if module is None:  # parse_args refuses every other word
         parser.print_help(sys.stderr)
-        return PERSON_NEEDED
+        return OPERATOR_NEEDED
     code = module.run(args)
     sys.stdout.flush()
     return code

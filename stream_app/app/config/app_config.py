@@ -281,4 +281,4 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
     try:
         check_store_options(options, warehouse)
     except UsageError as error:
-        yield f"{error.what} ({error.fix})"
+        yield f"{error.problem} ({error.fix})"

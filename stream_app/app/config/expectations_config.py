@@ -80,7 +80,7 @@ class ExpectationsConfig:
                 check_grammar(expectation.condition)
             except UsageError as error:
                 key = f"expectations.{expectation.name}.{CONDITION}"
-                yield key, f"{error.what} ({error.fix})"
+                yield key, f"{error.problem} ({error.fix})"
 
     @property
     def _names(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ def check_columns(expectation: Expectation, name: str, columns: RowType) -> None
         parse_predicate(expectation.condition, columns)
     except UsageError as error:
         raise UsageError(
-            error.what,
+            error.problem,
             where=f"{key}.{CONDITION}, for the table {name}",
             fix=f"{error.fix}; or choose the tables with {key}.{TABLES}",
         ) from None

@@ -74,7 +74,7 @@ def sync_problems(
     try:
         parse_mapping_options(sync.type_mapping)
     except UsageError as error:
-        yield "sync.type-mapping", f"{error.what} ({error.fix})"
+        yield "sync.type-mapping", f"{error.problem} ({error.fix})"
     yield from _name_problems(sync)
     yield from _key_problems(sync)
     yield from _option_problems(sync)
@@ -131,7 +131,7 @@ def _table_problems(
         try:
             parse_aliases(own.get(COLUMN_ALIASES, ""))
         except UsageError as error:
-            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.what} ({error.fix})"
+            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.problem} ({error.fix})"
         for key, problem in excluding_options(
             {DriftKind.UNKNOWN.option: "evolve", **options, **own}
         ):

@@ -161,4 +161,4 @@ def _filter_problems(condition: str | None, columns: RowType) -> Iterator[tuple[
         if condition is not None:
             parse_predicate(condition, columns)
     except UsageError as error:
-        yield "table.filter", f"{error.what} ({error.fix})"
+        yield "table.filter", f"{error.problem} ({error.fix})"

@@ -135,7 +135,7 @@ def folder(setting: Setting) -> str:
     try:
         path = local_path(location)
     except UsageError as error:
-        raise WrongValueError(f"{error.what}: {error.fix}") from None
+        raise WrongValueError(f"{error.problem}: {error.fix}") from None
     return path if location.startswith("file:") else location
 
 
@@ -220,7 +220,7 @@ def columns(setting: Setting) -> RowType:
     try:
         return parse_columns(text(setting))
     except UsageError as error:
-        raise WrongValueError(f"{error.what} ({error.fix})") from None
+        raise WrongValueError(f"{error.problem} ({error.fix})") from None
 
 
 def one_of(*values: str) -> Callable[[Setting], str]:
@@ -264,7 +264,7 @@ def database_address(setting: Setting) -> str:
     try:
         url = parse_jdbc_url(value, "the text", SERVERS)
     except UsageError as error:
-        raise WrongValueError(f"{error.what}: {error.fix}") from None
+        raise WrongValueError(f"{error.problem}: {error.fix}") from None
     if url.password:
         raise WrongValueError("must have no password: give it in source.snapshot-password")
     given = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)

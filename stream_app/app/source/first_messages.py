@@ -46,7 +46,7 @@ def first_messages(
     try:
         messages = messages_at_both_ends(source, topics)
     except StreamAppError as error:
-        _LOG.warning("no messages are looked at beforehand: %s", error.what)
+        _LOG.warning("no messages are looked at beforehand: %s", error.problem)
         return {}
     if (notice := other_format(source.format, list(messages.values()))) is not None:
         warn_of(notice)

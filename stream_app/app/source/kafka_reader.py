@@ -113,7 +113,7 @@ def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, li
         try:
             functions.conf_destroy(functions.configured(judged.options))
         except UsageError as error:
-            problems.append(error.what)
+            problems.append(error.problem)
     return tuple(sorted(judged.options.items())), problems
 
 

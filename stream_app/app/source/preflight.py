@@ -49,7 +49,7 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
                 ends.setdefault(topic, {})[str(partition)] = end
             return ends
     except StreamAppError as error:
-        unknown(error.what)
+        unknown(error.problem)
         return None
 
 

@@ -105,7 +105,7 @@ class DatabaseTables:
             try:
                 self._feeds[name] = self._feed(name, self._with_made_columns(name))
             except TableNotFoundError as error:
-                _LOG.warning("the table %s was dropped: %s", name, error.what)
+                _LOG.warning("the table %s was dropped: %s", name, error.problem)
             except (StreamAppError, OSError) as error:
                 if not is_of_storage(error):
                     raise

@@ -85,7 +85,7 @@ ACTIONS = {action.name: action for action in (RESUME, TAG, COMPACT, COMPACT_FULL
 
 HELD_EXPLANATION = (
     "The job tries a held table again by itself while the cause may pass, and at each start. Where "
-    "only a person can fix the cause, resume the table afterwards: here, or by stream-app resume."
+    "only an operator can fix the cause, resume the table then: here, or by stream-app resume."
 )
 
 

@@ -184,17 +184,17 @@ class _Pages:
 
         def read() -> str:
             until = time.monotonic() + READ_S
-            problem, shown = None, MatchingRows()
+            filter_error, shown = None, MatchingRows()
             try:
                 shown = rows_of(
                     self.site.open(name), where or None, limit,
                     lambda: time.monotonic() < until and not left.is_set(),
                 )  # fmt: skip
             except UsageError as error:
-                problem = error
+                filter_error = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, shown=shown, problem=problem,
-                read_s=READ_S,
+                "rows", name=name, where=where, limit=limit, shown=shown,
+                filter_error=filter_error, read_s=READ_S,
             )  # fmt: skip
 
         left = threading.Event()
@@ -236,7 +236,7 @@ class _Pages:
                 await run_in_threadpool(self.site.open, name)
             except TableNotFoundError as error:
                 if await run_in_threadpool(self._status, name) is None:
-                    return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
+                    return PlainTextResponse(f"{error.problem}\n", 404, headers=_HEADERS)
             except (StreamAppError, OSError) as error:  # its page says so, and may be fixed
                 _LOG.warning("the table %s cannot be read: %s", name, error)
         return StreamingResponse(

@@ -75,7 +75,7 @@ class JdbcLock:
         except StorageError as error:
             _LOG.warning(
                 "the lock %s cannot be released, and ends after %d s: %s",
-                name, self.timeout_ms // 1000, error.what,
+                name, self.timeout_ms // 1000, error.problem,
             )  # fmt: skip
 
     def _try(self, name: str) -> bool:

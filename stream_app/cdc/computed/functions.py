@@ -280,7 +280,7 @@ def _written_type(text: str) -> DataType:
     try:
         return parse_data_type(text) if text else STRING
     except UsageError as error:
-        raise DefinitionError(error.what) from None
+        raise DefinitionError(error.problem) from None
 
 
 def _count(literals: tuple[str, ...], least: int, most: int) -> None:

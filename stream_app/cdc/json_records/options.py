@@ -245,7 +245,7 @@ def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
             parse_mapping_options(value.split(","))
         problems = alias_problems(parse_aliases(value), columns) if key == COLUMN_ALIASES else []
     except UsageError as error:
-        return [f"{error.what} ({error.fix})"]
+        return [f"{error.problem} ({error.fix})"]
     return [f"{key}: {problem}" for problem in problems]
 
 

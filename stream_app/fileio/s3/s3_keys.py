@@ -255,7 +255,7 @@ class RenewedKeys:
             self._keys = self._source.keys()
         except (NotThereError, UsageError) as error:
             # If a task's machine lacks the file, the task continues with the driver's keys.
-            self.problem = error.what if isinstance(error, UsageError) else str(error)
+            self.problem = error.problem if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""
         self._given |= set(self._keys.texts)

@@ -38,7 +38,7 @@ class _KeysOfOptions:
         try:
             keys = s3_options(self.source.options(), {}).keys
         except StreamAppError as error:
-            raise NotThereError(error.what) from None
+            raise NotThereError(error.problem) from None
         if keys is None:
             raise NotThereError("the login for the table's files holds no keys of S3")
         return keys

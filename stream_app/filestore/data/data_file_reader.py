@@ -106,7 +106,7 @@ class DataFileReader:
         try:
             yield
         except StreamAppError as error:
-            raise type(error)(error.what, where=path, fix=error.fix) from error
+            raise type(error)(error.problem, where=path, fix=error.fix) from error
 
     def has_column(self, file: DataFileMeta, column: DataField) -> bool:
         """Whether a file holds a current column.

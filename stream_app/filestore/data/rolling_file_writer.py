@@ -105,7 +105,7 @@ class OpenDataFile(ABC):
         try:
             self._writer.write(table)
         except UnsupportedTableError as error:
-            raise UnsupportedTableError(error.what, where=self._path, fix=error.fix) from error
+            raise UnsupportedTableError(error.problem, where=self._path, fix=error.fix) from error
         self.row_count += rows.num_rows
         for column in self.new_files.schema.fields:
             is_float = column.data_type.root in FLOAT_ROOTS

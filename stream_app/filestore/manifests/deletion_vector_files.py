@@ -98,7 +98,7 @@ class DeletionVectorFiles:
         try:
             return decode_deletion_vectors(data, list(_chosen(entry, data_files)))
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
 
     def write(
         self,

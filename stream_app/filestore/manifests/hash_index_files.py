@@ -39,7 +39,7 @@ class HashIndexFiles:
                 fix="if the snapshot has just expired read a newer one; else restore the file",
             ) from None
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
 
     def write(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexManifestEntry:
         """Write the hashes of a bucket, and return the ADD entry of the new file.

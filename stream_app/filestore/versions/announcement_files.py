@@ -141,7 +141,7 @@ class Announcements(Generic[Announced]):
                 continue
             except CorruptFileError as error:
                 raise CorruptFileError(
-                    error.what,
+                    error.problem,
                     where=path,
                     fix=f"when no {self.kind.ACTOR} of the table is running, delete the file",
                 ) from error

@@ -45,7 +45,7 @@ class ChangelogManager:
         try:
             return decode_snapshot(data)
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
 
     def commit(self, snapshot: Snapshot) -> None:
         """Keep a snapshot's changelog, unless it is already kept."""

@@ -43,7 +43,7 @@ class ConsumerManager:
             return JsonObject.decode(data, what="consumer").integer(_NEXT_SNAPSHOT)
         except CorruptFileError as error:
             raise CorruptFileError(
-                error.what,
+                error.problem,
                 where=path,
                 fix="delete the file, and start the consumer again from the beginning",
             ) from error

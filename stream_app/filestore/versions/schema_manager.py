@@ -45,7 +45,7 @@ class SchemaManager:
         try:
             return decode_schema(data)
         except StreamAppError as error:
-            raise type(error)(error.what, where=path, fix=error.fix) from error
+            raise type(error)(error.problem, where=path, fix=error.fix) from error
 
     def fingerprint(self) -> str:
         """Return a digest of the first schema, which is unique because of its creation time."""

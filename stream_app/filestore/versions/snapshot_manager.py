@@ -90,7 +90,7 @@ class SnapshotManager:
         try:
             snapshot = decode_snapshot(data)
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
         if snapshot.snapshot_id != snapshot_id:
             raise CorruptFileError(
                 f"the file of snapshot {snapshot_id} holds snapshot {snapshot.snapshot_id}",

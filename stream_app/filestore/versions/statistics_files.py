@@ -91,7 +91,7 @@ class StatisticsFiles:
                 fix="make new statistics: stream-app analyze",
             ) from None
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
 
     def delete(self, name: str) -> None:
         """Delete a file that no snapshot names."""

@@ -91,7 +91,7 @@ class TagManager:
             return decode_tag(name, data)
         except CorruptFileError as error:
             raise CorruptFileError(
-                error.what,
+                error.problem,
                 where=path,
                 fix=f"delete the tag: stream-app delete-tag {shlex.quote(self.root)} "
                 f"{shlex.quote(name)} (and then its orphans: stream-app remove-orphan-files); or "

@@ -65,7 +65,7 @@ def recorded_epochs(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
         return None if text is None else decode_epochs(text)
     except CorruptFileError as error:
         raise CorruptFileError(
-            error.what,
+            error.problem,
             where=f"snapshot {snapshot.snapshot_id}",
             fix="restore the snapshot's file from a backup, or roll the table back",
         ) from error

@@ -117,7 +117,7 @@ def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
         option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)
     except UsageError as error:
-        return [f"{error.what} ({error.fix})"]
+        return [f"{error.problem} ({error.fix})"]
     except ValueError as problem:
         return [f"option {key!r}: {value!r} {problem} ({option.key}: {option.meaning})"]
     return []

@@ -62,7 +62,7 @@ def adoption_conflict(
     try:
         check_writable(newest.options, newest.primary_keys, newest.partition_keys)
     except UnsupportedTableError as error:
-        return error.what
+        return error.problem
     problems = existing_problems(
         newest.fields, newest.primary_keys, newest.partition_keys, newest.options
     )

@@ -101,7 +101,7 @@ class EpochCommitter(Generic[Messages]):
                 self.settle()
             return decoded.routed.messages
         except StoppedError as error:
-            raise RuntimeError(error.what) from None
+            raise RuntimeError(error.problem) from None
         except BaseException as error:
             self.failure = self.failure or readable_error(error)
             # Spark converts the trace to text and searches it with regular expressions, whose

@@ -162,7 +162,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         try:
             SOURCE_OPTIONS[key].read(known)
         except UsageError as error:
-            problems.append(f"{error.what} ({error.fix})")
+            problems.append(f"{error.problem} ({error.fix})")
     if (_MIN_ROWS in known) != (_MAX_DELAY in known):
         alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in known)
         problems.append(f"option {alone!r} needs {missing!r} as well")

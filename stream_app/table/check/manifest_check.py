@@ -78,7 +78,7 @@ class ManifestCheck:
             self.findings.append(
                 Finding(
                     kind=FindingKind.MANIFEST,
-                    what=error.what,
+                    what=error.problem,
                     where=error.where,
                     fix=f"restore the file from a backup, or {_ROLL_BACK}; if it is missing "
                     "because an expiry was interrupted, finish that: stream-app expire-snapshots",

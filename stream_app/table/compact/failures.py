@@ -86,7 +86,7 @@ class CompactionFailures(Generic[Key]):
         """The last error, in one line."""
         error = self._failures[key].last
         if isinstance(error, StreamAppError) and error.where:
-            return f"{error.what} ({error.where})"
+            return f"{error.problem} ({error.where})"
         return str(error)
 
     def to_be_retried(self) -> set[Key]:

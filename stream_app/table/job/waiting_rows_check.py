@@ -24,7 +24,9 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     errors = coordinator.failures.stuck().values()
     if commit.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
         return
-    causes = {error.what if isinstance(error, StreamAppError) else str(error) for error in errors}
+    causes = {
+        error.problem if isinstance(error, StreamAppError) else str(error) for error in errors
+    }
     why = f": {'; '.join(sorted(causes))}" if causes else ""
     raise CompactionError(
         f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before{why}",

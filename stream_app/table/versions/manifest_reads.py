@@ -160,7 +160,7 @@ class ManifestReads:
         except CorruptFileError as error:
             path = self.table.paths.manifest(name)
             if self.table.file_io.exists(path):
-                _LOG.warning("files that %s names stay on disk: %s", path, error.what)
+                _LOG.warning("files that %s names stay on disk: %s", path, error.problem)
             return None
 
 

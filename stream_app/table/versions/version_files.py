@@ -54,7 +54,7 @@ def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
         if version.snapshot is not None:
             by_kind[version.kind].append(version.snapshot)
     snapshots = by_kind[VersionKind.SNAPSHOT]
-    oldest = min(snapshots, key=lambda one: one.snapshot_id, default=None)
+    oldest = min(snapshots, key=lambda snapshot: snapshot.snapshot_id, default=None)
     return oldest if oldest in by_kind[VersionKind.TAG] else None
 
 
@@ -99,4 +99,4 @@ def _decoded(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
     try:
         return NamedVersion(kind=version_kind, path=path, snapshot=decode_snapshot(data))
     except CorruptFileError as error:
-        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.what)
+        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.problem)

@@ -87,7 +87,7 @@ def merge(case: Case) -> str:
     try:
         schema = schema_of(case)
     except UsageError as error:
-        problems = error.what.removeprefix("the table definition is wrong: ")
+        problems = error.problem.removeprefix("the table definition is wrong: ")
         return re.sub("; (?!did you mean)", "\n", problems)
     function = merge_function_of(schema)
     layout = a_layout(case.args["columns"], schema.fields.names[0])
@@ -106,7 +106,7 @@ def merge(case: Case) -> str:
         try:
             merged = function.merge(sorted_window(batch, layout), layout).to_pylist()
         except StreamAppError as error:
-            shown.append(f"error: {error.what}")
+            shown.append(f"error: {error.problem}")
             continue
         for row in merged:
             texts = [show(row[name]) for name in schema.fields.names]

@@ -115,7 +115,7 @@ def documented(case: Case) -> str:
     try:
         problems += schema_problems(parse_columns(columns), keys, parts, of_table)
     except UsageError as error:
-        problems.append(error.what)
+        problems.append(error.problem)
     return "\n".join(problems) or "taken"
 
 

@@ -100,7 +100,7 @@ def _time(case: Case) -> str:
     try:
         reader = partition_time(case.args.get("pattern"), case.args.get("formatter"))
     except UsageError as error:
-        return error.what
+        return error.problem
     lines = []
     for line in case.input_lines:
         pairs = [part.partition("=")[::2] for part in re.split(r" (?=\w+=)", line)]

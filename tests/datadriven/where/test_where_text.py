@@ -75,7 +75,7 @@ def error(case: Case) -> str:
     for line in case.input_lines:
         with pytest.raises(UsageError) as caught:
             condition(line, ROWS["columns"])
-        lines.append(f"{caught.value.what}\n  where: {caught.value.where}")
+        lines.append(f"{caught.value.problem}\n  where: {caught.value.where}")
     return "\n".join(lines)
 
 

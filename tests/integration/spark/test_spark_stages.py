@@ -269,7 +269,7 @@ def test_a_line_that_is_no_message_stops_the_stream_and_says_where(
         )
     error = readable_error(caught.value)
     assert isinstance(error, SourceError)
-    assert error.what.endswith('{"topic": "t"}')
+    assert error.problem.endswith('{"topic": "t"}')
     assert error.where == f"{folder}/1.jsonl"
 
 

@@ -13,7 +13,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
-from stream_app.errors import PERSON_NEEDED
+from stream_app.errors import OPERATOR_NEEDED
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.rescale.postponed_move import move_postponed
@@ -242,7 +242,7 @@ def test_what_is_not_certain_is_refused(
     source = f"{kafka_broker.bootstrap}/{topic}"
     table = a_table(tmp_path, topic, {"0": 2}, {0: "other"})
     before = newest(table)
-    assert backfill(table, "--from-topic", source) == PERSON_NEEDED
+    assert backfill(table, "--from-topic", source) == OPERATOR_NEEDED
     assert "1 records cannot be decoded" in capsys.readouterr().err
     ahead = a_table(tmp_path / "ahead", topic, {"0": 9}, {0: "other"})
     assert backfill(ahead, "--from-topic", source) != 0

@@ -313,7 +313,7 @@ def refusal(options: Mapping[str, str]) -> str:
             time_millis=0,
         )
     except (UsageError, UnsupportedTableError) as error:
-        return error.what.removeprefix("the table definition is wrong: ")
+        return error.problem.removeprefix("the table definition is wrong: ")
     return ""
 
 

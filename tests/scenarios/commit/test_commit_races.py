@@ -203,8 +203,8 @@ def test_a_schema_that_changes_under_way_stops_the_job(
     assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
     with pytest.raises(CommitConflictError, match="got schema 1 under a job that began with") as e:
         writer.write(rows("mon", value="b"))
-    assert complaint in e.value.what
-    assert f"{MADE}, and no writer has committed by it yet" in e.value.what
+    assert complaint in e.value.problem
+    assert f"{MADE}, and no writer has committed by it yet" in e.value.problem
     assert e.value.where == f"{table.location}/schema/schema-1"
     assert "take the change back" in (e.value.fix or "")
     assert [row["v"] for row in read_rows(table)] == ["a", "a", "a"]
@@ -226,7 +226,7 @@ def test_the_error_about_a_later_schema_names_its_first_commit(tmp_path: Path) -
             TableWriter(replace(table, schema=schema), CompactLater, user=f"bob{number}").write([])
     with pytest.raises(CommitConflictError, match="got schema 2 under a job that began with") as e:
         writer.write(rows("mon", value="b"))
-    assert "the first to commit by it was user bob1, in snapshot 3 (APPEND)" in e.value.what
+    assert "the first to commit by it was user bob1, in snapshot 3 (APPEND)" in e.value.problem
     assert e.value.where.endswith("schema/schema-2")
 
 

@@ -95,9 +95,9 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
         writer.write(by_bucket[1])
     with pytest.raises(CompactionError) as raised:
         writer.write(by_bucket[0])
-    assert broken.name in raised.value.what
-    assert "bytes, its manifest says" in raised.value.what
-    assert "\n" not in raised.value.what
+    assert broken.name in raised.value.problem
+    assert "bytes, its manifest says" in raised.value.problem
+    assert "\n" not in raised.value.problem
     assert raised.value.where.endswith("bucket-0")
     before = files_on_disk(table, "data-")
     writer.attempt(writer.epoch - 2)

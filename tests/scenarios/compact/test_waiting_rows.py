@@ -230,7 +230,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     job.compact_due()
     with pytest.raises(CompactionError, match="20 rows wait for a compaction") as raised:
         job.check_none_waits()
-    assert "No space left on device" in raised.value.what
+    assert "No space left on device" in raised.value.problem
     assert disk.tried >= 3
     metrics = job.compaction_metrics()
     assert metrics is not None

@@ -157,7 +157,7 @@ def test_an_epoch_that_is_there_though_making_it_failed_is_not_written_again(
         writer.attempt(2)
     with pytest.raises(CommitConflictError, match="though making it seemed to fail") as raised:
         writer.attempt(2)
-    assert f"snapshot {latest + 1} (APPEND, identifier 2) for commit user" in raised.value.what
+    assert f"snapshot {latest + 1} (APPEND, identifier 2) for commit user" in raised.value.problem
     writer.restart()
     assert writer.attempt(2) is None
     assert_table_is(writer)

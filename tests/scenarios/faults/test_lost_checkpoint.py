@@ -78,8 +78,8 @@ def test_a_job_that_would_store_rows_twice_does_not_begin(tmp_path: Path) -> Non
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)
     assert failure.where == tables.tables[1].location
-    assert failure.what.startswith("29 records of a, b that the job is about to read are in the")
-    assert "without a primary key each row would be there twice" in failure.what
+    assert failure.problem.startswith("29 records of a, b that the job is about to read are in the")
+    assert "without a primary key each row would be there twice" in failure.problem
     assert f"source.starting-offsets = '{ENDS}'" in failure.fix
     assert contents(tables) == before
 
@@ -143,7 +143,7 @@ def test_sums_are_as_rows_without_a_key(tmp_path: Path) -> None:
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)
     assert failure.where == tables.tables[0].location
-    assert "each would count twice in v" in failure.what
+    assert "each would count twice in v" in failure.problem
 
 
 def test_a_new_table_and_other_topics_are_taken(tmp_path: Path) -> None:

@@ -196,11 +196,11 @@ def test_damage_is_an_error_with_the_file(tmp_path: Path) -> None:
 
     path.write_bytes(content[:-1])
     size = len(content)
-    assert f"has {size - 1} bytes, its index manifest says {size}" in problem().what
+    assert f"has {size - 1} bytes, its index manifest says {size}" in problem().problem
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert "the deletion vector of d1 at offset 1: its CRC is" in problem().what
+    assert "the deletion vector of d1 at offset 1: its CRC is" in problem().problem
     path.unlink()
-    assert "is missing" in problem().what
+    assert "is missing" in problem().problem
     assert "snapshot has just expired" in problem().fix
 
 

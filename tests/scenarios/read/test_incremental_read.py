@@ -142,7 +142,7 @@ def test_wrong_ranges_are_refused(small: SmallTable) -> None:
     ):
         with pytest.raises(UsageError) as caught:
             came(small, *between, **given)
-        assert what in caught.value.what
+        assert what in caught.value.problem
         assert caught.value.fix
 
 

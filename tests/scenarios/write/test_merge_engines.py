@@ -86,8 +86,8 @@ def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> 
     changes = [("+I", {"k": 1, "n": "x"}), ("+I", {"k": 2, "n": "y"}), ("-D", {"k": 2, "n": "y"})]
     with pytest.raises(MergeError) as raised:
         small.commit(*changes)
-    assert "column 'n' is NOT NULL, and a delete leaves no value in it" in raised.value.what
-    assert "k = 2" in raised.value.what
+    assert "column 'n' is NOT NULL, and a delete leaves no value in it" in raised.value.problem
+    assert "k = 2" in raised.value.problem
     advised = raised.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
     assert main(advised.split()) == 0
     fixed = SmallTable(open_table(small.path))

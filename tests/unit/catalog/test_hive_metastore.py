@@ -96,7 +96,7 @@ def test_addresses(uris: str, expected: str) -> None:
     try:
         result = " ".join(map(str, addresses(uris)))
     except UsageError as error:
-        result = error.what
+        result = error.problem
     assert result.startswith(expected)
 
 

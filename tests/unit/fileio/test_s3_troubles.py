@@ -69,12 +69,12 @@ def test_an_answer_of_the_store(s3: S3Server, status: int, code: str, fix: str) 
     error = error_of("s3://b/t", s3.options)
     assert re.search(fix, error.fix)
     if status != 301:
-        assert code in error.what
+        assert code in error.problem
 
 
 def test_nobody_listens() -> None:
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://127.0.0.1:9"})
-    assert error.what.endswith("the endpoint refuses connections: http://127.0.0.1:9")
+    assert error.problem.endswith("the endpoint refuses connections: http://127.0.0.1:9")
     assert "s3.endpoint is right" in error.fix
 
 
@@ -82,7 +82,7 @@ def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://no-such-host.invalid"})
-    assert "host name is unknown: http://b.no-such-host.invalid" in error.what
+    assert "host name is unknown: http://b.no-such-host.invalid" in error.problem
     assert "s3.path.style.access = true" in error.fix
 
 
@@ -93,7 +93,7 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         endpoint = f"http://127.0.0.1:{mute.getsockname()[1]}"
         error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": endpoint})
-        assert "does not answer in time" in error.what
+        assert "does not answer in time" in error.problem
         began = time.monotonic()
         with pytest.raises(StorageError, match="does not answer in time"):
             create_or_open("s3://b/t", SCHEMA, file_io_options=OPTIONS | {"s3.endpoint": endpoint})
@@ -148,7 +148,7 @@ def test_a_certificate_that_nobody_knows(
     endpoint, authority = with_tls
     location, options = f"s3://{s3.new_bucket()}/t", s3.options | {"s3.endpoint": endpoint}
     error = error_of(location, options)
-    assert error.what.endswith(f"certificate is not trusted (UnknownIssuer): {endpoint}")
+    assert error.problem.endswith(f"certificate is not trusted (UnknownIssuer): {endpoint}")
     assert "AWS_CA_BUNDLE" in error.fix
     monkeypatch.setenv("AWS_CA_BUNDLE", str(authority))
     assert create_or_open(location, SCHEMA, file_io_options=options).schema == SCHEMA
@@ -162,7 +162,7 @@ def test_tls_where_there_is_none_and_the_other_way_round(
 ) -> None:
     plain = s3.endpoint.replace("http:", "https:")
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": plain})
-    assert "does not speak TLS" in error.what
+    assert "does not speak TLS" in error.problem
     assert "http://" in error.fix
     secure = with_tls[0].replace("https:", "http:")
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": secure})

@@ -149,7 +149,9 @@ def test_damage_is_an_error_with_what_where_and_how_to_mend_it(
     assert raised.value.where == str(path)
     assert raised.value.fix
     assert (
-        "bytes" in raised.value.what or "missing" in raised.value.what or "not" in raised.value.what
+        "bytes" in raised.value.problem
+        or "missing" in raised.value.problem
+        or "not" in raised.value.problem
     )
 
 

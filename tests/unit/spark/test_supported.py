@@ -22,7 +22,7 @@ def test_a_patch_release_is_as_its_minor_version(tried: str) -> None:
 def test_a_spark_that_nobody_has_tried_is_refused_with_a_way_out(other: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_spark(other)
-    assert caught.value.what == (
+    assert caught.value.problem == (
         f"Spark {other} was never tried with stream_app; Spark 4.0, 4.1, 4.2 and 4.3 were"
     )
     assert 'pip install "pyspark==4.3.*"' in caught.value.fix

@@ -45,7 +45,7 @@ def wrapped(error: Exception) -> RuntimeError:
         StreamAppError("alone"),
         StorageError("", where="/x"),
     ],
-    ids=lambda error: error.what or "empty",
+    ids=lambda error: error.problem or "empty",
 )
 def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     explained = readable_error(wrapped(error))
@@ -105,7 +105,7 @@ def test_more_bad_records_than_the_driver_takes() -> None:
 def test_the_file_system_and_lost_records() -> None:
     full = readable_error(OSError(28, "No space left on device", "/w/data"))
     assert isinstance(full, StorageError)
-    assert (full.what, full.where) == (
+    assert (full.problem, full.where) == (
         "the file system refused: No space left on device",
         "/w/data",
     )
@@ -137,4 +137,4 @@ def test_a_killed_worker_is_reported_in_a_sentence(said: str) -> None:
     assert type(explained) is WorkerLostError
     assert said.splitlines()[0].split(" (crashed)")[0] in str(explained)
     assert "start the job again, it continues where it was" in explained.fix
-    assert len(explained.what.splitlines()) == 1
+    assert len(explained.problem.splitlines()) == 1

@@ -333,7 +333,7 @@ def _check_one(
 
 def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
     if isinstance(error, CorruptFileError):
-        kind, what = FindingKind.SCHEMA, f"the table cannot be opened: {error.what}"
+        kind, what = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
         yield Finding(kind=kind, what=what, where=error.where or where, fix=error.fix)
     else:
         yield from _not_compared(where, error)
@@ -349,7 +349,7 @@ def _refused(origin: Origin, why: str) -> Iterator[Finding]:
 
 
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
-    what = f"the table was not compared with its source: {error.what}"
+    what = f"the table was not compared with its source: {error.problem}"
     yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
 
 

@@ -134,7 +134,7 @@ def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tu
         if rules.filter is not None:
             check_grammar(rules.filter)
     except UsageError as error:
-        yield "filter", f"{error.what} ({error.fix})"
+        yield "filter", f"{error.problem} ({error.fix})"
 
 
 def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:

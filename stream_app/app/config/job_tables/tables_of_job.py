@@ -102,7 +102,7 @@ class TablesOfJob(ABC):
             try:
                 self._format.check(self.source.format_options, columns)
             except UsageError as error:
-                yield f"source.{self._format.section}", error.what
+                yield f"source.{self._format.section}", error.problem
 
     @property
     def source_facts(self) -> SourceFacts:

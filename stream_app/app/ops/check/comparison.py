@@ -77,7 +77,7 @@ class ComparedTable:
             if isinstance(error, SourceError) and not isinstance(error, WrongSourceError):
                 raise
             self.omissions.add(
-                f"the table was not compared with its source: {error.what}", error.fix
+                f"the table was not compared with its source: {error.problem}", error.fix
             )
             self.filling = None
 

@@ -97,9 +97,9 @@ class Broker:
                     "allow Read on these topics for the user of source.kafka",
                 )
             else:
-                yield problem("broker", error.what, error.fix)
+                yield problem("broker", error.problem, error.fix)
         except StreamAppError as error:
-            yield problem("broker", f"no record can be fetched ({error.what})", error.fix)
+            yield problem("broker", f"no record can be fetched ({error.problem})", error.fix)
         else:
             yield good_observation("broker", "the topics may be described and read")
             if (notice := other_format(self.source.format, batches)) is not None:

@@ -49,7 +49,7 @@ def packages() -> Iterator[Observation]:
     try:
         check_spark(version("pyspark"))
     except UsageError as error:
-        yield problem("spark", error.what, error.fix)
+        yield problem("spark", error.problem, error.fix)
 
 
 def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:

@@ -64,7 +64,7 @@ def guarded_observations(
         yield from look()
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield problem(part, f"{error.what}{where}", error.fix)
+        yield problem(part, f"{error.problem}{where}", error.fix)
     except OSError as error:
         yield problem(part, str(error), "see that the path exists and that this user may write it")
 

@@ -76,7 +76,7 @@ def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observati
         lag = reader_lag(table)
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield warning("iceberg", f"{prefix}{error.what}{where}", error.fix)
+        yield warning("iceberg", f"{prefix}{error.problem}{where}", error.fix)
         return
     if lag is not None and lag.is_behind:
         yield warning("iceberg", f"{prefix}{lag.text}", LAG_FIX)

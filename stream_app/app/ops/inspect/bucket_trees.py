@@ -161,7 +161,7 @@ def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCo
     try:
         compacted = open_for_writing(table).with_options({"write-only": "false"})
     except UnsupportedTableError as error:
-        return NextCompactions(obstacle=f"not compacted by stream_app: {error.what}")
+        return NextCompactions(obstacle=f"not compacted by stream_app: {error.problem}")
     return NextCompactions(
         plans={
             (unit.partition, unit.bucket): unit for unit in planned_compactions(compacted, snapshot)

@@ -209,7 +209,7 @@ class JobStatus:
             facts = self._facts(path)
             return self._of_table(name, facts, job, ends(name)), facts
         except TableNotFoundError as error:
-            state, reason = MISSING, error.what
+            state, reason = MISSING, error.problem
         except (StreamAppError, OSError) as error:
             state, reason = UNREADABLE, str(error)
         waiting = job.held.get(name)

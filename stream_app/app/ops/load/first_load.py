@@ -160,7 +160,7 @@ class DatabaseReading:
         if len(refused) == 1:
             raise refused[0]
         if refused:
-            lines = "\n".join(f"  - {error.what}" for error in refused)
+            lines = "\n".join(f"  - {error.problem}" for error in refused)
             raise UnsupportedTableError(
                 f"{len(refused)} tables cannot be loaded:\n{lines}",
                 where=str(self.url),

@@ -13,7 +13,7 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.secrets import HIDDEN
-from stream_app.errors import PERSON_NEEDED, StorageError
+from stream_app.errors import OPERATOR_NEEDED, StorageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
@@ -145,7 +145,7 @@ def test_no_verb_reveals_a_secret(
                 shown = capfd.readouterr()
                 for secret in SECRETS:
                     assert secret not in shown.out + shown.err, (verb, words)
-                assert code != PERSON_NEEDED, shown.err
+                assert code != OPERATOR_NEEDED, shown.err
                 assert "Traceback" not in shown.err, shown.err
                 if trouble is not None:
                     assert code == 1, shown

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.errors import FAILED, PERSON_NEEDED
+from stream_app.errors import FAILED, OPERATOR_NEEDED
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.messages.database_topic import creates
 
-VERBS = {"status": FAILED, "resume": PERSON_NEEDED, "check": PERSON_NEEDED}
+VERBS = {"status": FAILED, "resume": OPERATOR_NEEDED, "check": OPERATOR_NEEDED}
 
 
 @pytest.fixture

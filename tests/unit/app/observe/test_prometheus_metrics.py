@@ -361,8 +361,8 @@ def test_a_port_that_is_taken() -> None:
         port = other.getsockname()[1]
         with pytest.raises(UsageError) as raised, serving(CollectorRegistry(), port):
             raise AssertionError("it must not be served")
-    assert raised.value.what == f"the metrics port {port} cannot be opened: Address already in use"
-    assert "choose another" in raised.value.fix
+    problem = f"the metrics port {port} cannot be opened: Address already in use"
+    assert (raised.value.problem, "choose another" in raised.value.fix) == (problem, True)
 
 
 @pytest.mark.parametrize(

@@ -51,4 +51,4 @@ def test_what_cannot_be_followed_is_sparks_or_an_error(
     assert complaint in line
     with pytest.raises(UsageError) as caught:
         native_reader(source(TopicReader.NATIVE, **options))
-    assert complaint in caught.value.what
+    assert complaint in caught.value.problem

@@ -11,7 +11,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.tables.job_folders import check_writable
 from stream_app.clock import SystemClock
-from stream_app.errors import FAILED, PERSON_NEEDED, StorageError
+from stream_app.errors import FAILED, OPERATOR_NEEDED, StorageError
 from tests.support.files.small_disk import make_read_only, small_disk
 from tests.support.jobs.examined_job import examination_of
 from tests.support.jobs.ingest_process import write_conf
@@ -30,7 +30,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
     make_read_only(small_disk)
     with pytest.raises(StorageError, match="Read-only file system") as caught:
         check_writable(str(tmp_path), f"{small_disk}/ods.db/orders")
-    assert caught.value.exit_code == PERSON_NEEDED
+    assert caught.value.exit_code == OPERATOR_NEEDED
     assert str(small_disk) in str(caught.value)
     folders = {name: str(tmp_path / name) for name in ("warehouse", "checkpoint", "quarantine")}
     folders[part] = str(small_disk)

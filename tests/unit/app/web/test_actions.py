@@ -20,7 +20,7 @@ from stream_app.app.web.actions import (
 )
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
-from stream_app.errors import PERSON_NEEDED, UsageError
+from stream_app.errors import OPERATOR_NEEDED, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from tests.support.pages.web_server import Warehouse, rows, served
 
@@ -176,7 +176,7 @@ def test_a_short_token_is_refused_at_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "guess")
-    assert main(["web", "--warehouse", str(tmp_path), "--port", "0"]) == PERSON_NEEDED
+    assert main(["web", "--warehouse", str(tmp_path), "--port", "0"]) == OPERATOR_NEEDED
     assert "5 characters, and needs 16" in capsys.readouterr().err
     assert token_of({}) is None
     assert token_of({TOKEN_VARIABLE: ""}) is None

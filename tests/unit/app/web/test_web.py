@@ -22,7 +22,7 @@ from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
-from stream_app.errors import PERSON_NEEDED
+from stream_app.errors import OPERATOR_NEEDED
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
@@ -330,12 +330,12 @@ def test_ages_have_two_units_at_most(seconds: float | None, text: str) -> None:
 def test_a_taken_port_is_reported(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     port = str(urlsplit(warehouse.server).port)
     code = main(["web", "--warehouse", str(warehouse.path), "--port", port])
-    assert code == PERSON_NEEDED
+    assert code == OPERATOR_NEEDED
     assert "choose another port" in capsys.readouterr().err
 
 
 def test_a_warehouse_that_is_not_there_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["web", "--warehouse", str(tmp_path / "nowhere")]) == PERSON_NEEDED
+    assert main(["web", "--warehouse", str(tmp_path / "nowhere")]) == OPERATOR_NEEDED
     assert "there is no such warehouse" in capsys.readouterr().err

@@ -155,7 +155,7 @@ def test_pg_orders_truncate_stops() -> None:
     decoder = a_format(ORDERS, ("order_id", "line"))
     with pytest.raises(SourceError) as caught:
         decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
-    assert "truncated" in caught.value.what
+    assert "truncated" in caught.value.problem
     assert caught.value.where == "topic pg.shop.orders, partition 0, offset 6"
     assert "truncate = 'ignore'" in caught.value.fix
 

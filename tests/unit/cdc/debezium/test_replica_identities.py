@@ -54,7 +54,7 @@ def test_a_wider_primary_key_is_not_guessed(topic: str, identity: str) -> None:
     assert rows[2] == ("Alan", "20.00", "2026-01-01"), "as it was"
     with pytest.raises(SourceError) as error:
         a_format(COLUMNS, ("dt", "id")).decode(captured(FILE, topic))
-    assert MISMATCH in error.value.what
+    assert MISMATCH in error.value.problem
     assert error.value.where == f"topic {topic}, partition 0, offset 3"
     for remedy in ("REPLICA IDENTITY FULL", "make the source's key (id) the table's primary key"):
         assert remedy in error.value.fix

@@ -87,8 +87,8 @@ def test_the_limit_counts_over_the_run_and_names_the_first_reasons(tmp_path: Pat
     with pytest.raises(BadRecordsError) as caught:
         letters.write(2, records({"offset": 40, "reason": "r0"}, *({"reason": "r"},) * 5))
     error = caught.value
-    assert "9 records" in error.what
-    assert "3 are allowed" in error.what
+    assert "9 records" in error.problem
+    assert "3 are allowed" in error.problem
     assert error.where.startswith("topic t, partition 0, offset 40: r0; ")
     assert error.where.endswith(f"all of this epoch are in {tmp_path}/epoch-2.jsonl")
     assert "stream.max-bad-records" in error.fix

@@ -162,7 +162,7 @@ def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
-    assert error.value.what == (
+    assert error.value.problem == (
         "the records are of 2 tables of the source: db.t (in a), db.u (in b)"
     )
     assert "topic b, partition 0, offset 1: db.u" in error.value.where

@@ -100,8 +100,8 @@ def test_lines_become_messages() -> None:
 def test_a_line_that_is_no_message_is_an_error_that_shows_it(line: bytes, problem: str) -> None:
     with pytest.raises(SourceError) as caught:
         parsed(OK, line, OK)
-    assert problem in caught.value.what
-    assert line[:20].decode(errors="replace") in caught.value.what
+    assert problem in caught.value.problem
+    assert line[:20].decode(errors="replace") in caught.value.problem
     assert caught.value.where == "/folder/a b.jsonl"
     assert '"topic": text' in caught.value.fix
 

@@ -66,7 +66,7 @@ def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
     except CorruptFileError as error:
         raise CorruptFileError(
             "no tag is deleted, because another version cannot be read, and its files cannot be "
-            f"determined: {error.what}",
+            f"determined: {error.problem}",
             where=error.where,
             fix=error.fix,
         ) from error

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
     going = snapshots.numbers
-    stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
+    stays = "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     if going:
         newest = time_text(snapshots.versions[-1].time_millis)
         gone = _range_text("snapshot", going)
@@ -78,7 +78,7 @@ def _check_newest(table: FileStoreTable) -> None:
         FileStoreScan(table).live(table.snapshots.latest())
     except CorruptFileError as error:
         raise CorruptFileError(
-            f"nothing is deleted, because the newest snapshot cannot be read: {error.what}",
+            f"nothing is deleted, because the newest snapshot cannot be read: {error.problem}",
             where=error.where,
             fix="restore the file from a backup, or roll the table back: stream-app rollback-to",
         ) from error
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             expire_snapshots.execute(snapshots)
         except UsageError as error:  # another writer's, since the plan was made
-            raise CommitConflictError(error.what, where=error.where, fix=error.fix) from error
+            raise CommitConflictError(error.problem, where=error.where, fix=error.fix) from error
         expire_changelogs.execute(changelogs)
         files = snapshots.files.count + changelogs.files.count
         freed = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
