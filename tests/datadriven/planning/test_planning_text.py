@@ -100,9 +100,9 @@ def conflict(case: Case) -> str:
         look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
     clashes = conflicts(live_entries(base), changes, int_key_of, look_ups)
     verdict = []
-    for one in clashes:
-        what, fix = explanation(one, reversed(history))
-        verdict += [what] if "brief" in case.args else [what, f"  to fix: {fix}"]
+    for clash in clashes:
+        message, fix = explanation(clash, reversed(history))
+        verdict += [message] if "brief" in case.args else [message, f"  to fix: {fix}"]
     return "\n".join(verdict) or "may be committed"
 
 
@@ -170,9 +170,11 @@ def rewrite(case: Case) -> str:
         in_one_file="in-one-file" in case.args,
     )
     lines = []
-    for one in rewritten:
-        moves = f", {' '.join(one.kept)} move{'s' if len(one.kept) == 1 else ''}"
-        lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.kept else ""))
+    for index_file in rewritten:
+        moves = f", {' '.join(index_file.kept)} move{'s' if len(index_file.kept) == 1 else ''}"
+        lines.append(
+            f"{index_file.entry.index_file.file_name} goes" + (moves if index_file.kept else "")
+        )
     return "\n".join(lines) or "nothing"
 
 
