@@ -170,10 +170,10 @@ def rewrite(case: Case) -> str:
         in_one_file="in-one-file" in case.args,
     )
     lines = []
-    for index_file in rewritten:
-        moves = f", {' '.join(index_file.kept)} move{'s' if len(index_file.kept) == 1 else ''}"
+    for file in rewritten:
+        moves = f", {' '.join(file.moved_files)} move{'s' if len(file.moved_files) == 1 else ''}"
         lines.append(
-            f"{index_file.entry.index_file.file_name} goes" + (moves if index_file.kept else "")
+            f"{file.entry.index_file.file_name} goes" + (moves if file.moved_files else "")
         )
     return "\n".join(lines) or "nothing"
 
