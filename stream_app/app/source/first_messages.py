@@ -49,7 +49,7 @@ def first_messages(
         _LOG.warning("no messages are looked at beforehand: %s", error.problem)
         return {}
     if (notice := other_format(source.format, list(messages.values()))) is not None:
-        warn_of(notice)
+        log_notice(notice)
     return messages
 
 
@@ -68,7 +68,7 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
     )
 
 
-def warn_of(notice: Notice) -> None:
+def log_notice(notice: Notice) -> None:
     """Log a notice with its remedy."""
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.source.jdbc_connection import answers, opened_database
+from stream_app.app.source.jdbc_connection import opened_database, query_rows
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
@@ -188,5 +188,5 @@ _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
     """Return column → type, with ``enum`` in place of each of PostgreSQL's enum types."""
     query = dialect_of(url.driver).enums
-    enums = {row[0] for row in answers(connection, query)} if query else set()
+    enums = {row[0] for row in query_rows(connection, query)} if query else set()
     return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}

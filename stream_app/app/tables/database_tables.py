@@ -29,7 +29,7 @@ from stream_app.app.tables.database_schemas import (
 )
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.job_table import changes_that_fail, column_warnings
-from stream_app.app.tables.refused_tables import with_refused
+from stream_app.app.tables.refused_tables import with_newly_refused
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -318,7 +318,7 @@ class DatabaseTables:
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
-        all_refused = with_refused(self.state_file.state.refused, refused, self._taken)
+        all_refused = with_newly_refused(self.state_file.state.refused, refused, self._taken)
         self.state_file.update(origins=dict(self._taken), refused=all_refused)
 
 

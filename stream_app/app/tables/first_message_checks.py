@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.source.first_messages import warn_of
+from stream_app.app.source.first_messages import log_notice
 from stream_app.app.tables.database_schemas import database_table_schema, described_sources
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
@@ -68,7 +68,7 @@ def check_first_messages(
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        warn_of(notice)
+        log_notice(notice)
 
 
 def first_remarks(

@@ -40,7 +40,7 @@ def not_begun(checkpoint: str) -> str:
     return f"{said}; {checkpoint!r} is relative: is this the folder where the job runs?"
 
 
-def check_writable(*locations: str) -> None:
+def check_folders_writable(*locations: str) -> None:
     """Check that files can be created in local folders, or in their nearest existing parents.
 
     A job checks other stores when it opens a table for writing.
@@ -130,7 +130,7 @@ def spark_location(location: str) -> str:
     return store.spark.location(location) if store else location
 
 
-def hadoop_settings(
+def spark_folder_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return Spark's settings for a folder, derived from the options of its file system.

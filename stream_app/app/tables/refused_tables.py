@@ -22,7 +22,7 @@ TABLES_MAX = 1000
 """Messages may hold any number of names."""
 
 
-def with_refused(
+def with_newly_refused(
     known: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
 ) -> Mapping[Origin, str]:
     """Return the refused source tables, with newly quarantined ones added up to a limit.

@@ -28,7 +28,7 @@ from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
     WrittenRows,
-    all_rows,
+    all_keys,
     check_determined,
 )
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
@@ -96,7 +96,7 @@ class DatabaseBackfill:
     source: SummedSource
     messages: WaitingMessages
     wait_s: float
-    scope: Scope = all_rows
+    scope: Scope = all_keys
 
     def run(self, *, dry_run: bool) -> DatabaseOutcome:
         """Write the rows that differ, so that they equal those of the database.

@@ -26,7 +26,7 @@ from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
     WrittenRows,
-    all_rows,
+    all_keys,
     check_determined,
 )
 from stream_app.app.ops.check.omissions import Omissions
@@ -86,7 +86,7 @@ class Backfill:
     splitter: MessageSplitter = field(default_factory=AllToOneTable)
     choice: SourceChoice = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
-    scope: Scope = all_rows
+    scope: Scope = all_keys
 
     def run(self, *, dry_run: bool) -> BackfillOutcome:
         """Write the rows that differ, so that the table equals the state of its topics.

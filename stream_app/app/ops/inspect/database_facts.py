@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.api.paimon_database import PaimonDatabase
-from stream_app.table.versions.time_travel import time_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class DatabaseFacts:
         if self.newest is None:
             return f"no database snapshot{why}"
         places = ", ".join(
-            f"transaction {at.transaction} of {name} ({time_text(at.time_ms)})"
+            f"transaction {at.transaction} of {name} ({utc_text(at.time_ms)})"
             for name, at in sorted(self.newest.sources.items())
         )
         out = ", ".join(f"{name} ({why})" for name, why in sorted(self.newest.left_out.items()))

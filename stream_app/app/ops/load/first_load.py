@@ -27,8 +27,9 @@ from stream_app.app.ops.load.row_queries import (
     LOAD_OPTIONS,
     LoadedRelation,
 )
+from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
-from stream_app.app.source.relations import FollowedDatabase, asked, origin_of
+from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
@@ -71,7 +72,7 @@ class ChosenTables:
         """
         return {
             name: {
-                origin_of(url, one.schema, one.name): lowered_table(one.table)
+                relation_origin(url, one.schema, one.name): lowered_table(one.table)
                 if lowers
                 else one.table
                 for one in sources
@@ -180,7 +181,7 @@ class DatabaseReading:
         query = relation.bounds_query(rows)
         bounds: list[KeyValues] = []
         if query is not None:
-            bounds = [tuple(bound) for bound in asked(self.connection, query)]
+            bounds = [tuple(bound) for bound in query_rows(self.connection, query)]
         return [
             LoadPart(
                 name=name,
@@ -198,7 +199,7 @@ class DatabaseReading:
         unsent: dict[str, str] = {}
         refused: list[str] = []
         for schema, relation in sorted(followed.relations):
-            origin = origin_of(self.url, schema, relation)
+            origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
             decision = decide_target(self.tables.rules, origin, names)

@@ -11,7 +11,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
-from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
+from stream_app.app.tables.refused_tables import TABLES_MAX, with_newly_refused
 from stream_app.clock import SystemClock
 from stream_app.model.source.origin import Origin
 from tests.support.databases.source_database import a_configuration, table_of
@@ -62,9 +62,9 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
 
 def test_any_number_of_names_leaves_a_bounded_file() -> None:
     names = [Origin("shop", "", f"t{number:05d}") for number in range(2 * TABLES_MAX)]
-    refused = with_refused({}, dict.fromkeys(names, "why"), ())
+    refused = with_newly_refused({}, dict.fromkeys(names, "why"), ())
     assert len(refused) == TABLES_MAX
-    assert with_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
+    assert with_newly_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
 
 
 @pytest.mark.parametrize(
