@@ -14,9 +14,9 @@ from typing import IO
 
 def local_disk() -> Path:
     """The folder for temporary files: the current ``$TMPDIR``, or the system's default."""
-    given = Path(os.environ.get("TMPDIR", ""))
-    is_fit = given.is_absolute() and os.access(given, os.W_OK | os.X_OK)
-    return given if is_fit else Path(tempfile.gettempdir())
+    tmpdir = Path(os.environ.get("TMPDIR", ""))
+    is_fit = tmpdir.is_absolute() and os.access(tmpdir, os.W_OK | os.X_OK)
+    return tmpdir if is_fit else Path(tempfile.gettempdir())
 
 
 def kept_folder(name: str) -> Path:

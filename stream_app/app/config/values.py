@@ -96,18 +96,18 @@ def key_family(
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
     """Return key → converter, for the keys that a section's fields declare."""
     return {
-        one.name.replace("_", "-"): one.metadata["read"]
-        for one in fields(section)
-        if "read" in one.metadata
+        key_field.name.replace("_", "-"): key_field.metadata["read"]
+        for key_field in fields(section)
+        if "read" in key_field.metadata
     }
 
 
 def families_of(section: type[Any]) -> dict[str, KeyFamily]:
     """Return prefix → family, for the key families that a section's fields declare."""
     return {
-        prefix: KeyFamily(one.name, one.metadata["read_member"])
-        for one in fields(section)
-        for prefix in one.metadata.get("prefixes", ())
+        prefix: KeyFamily(key_field.name, key_field.metadata["read_member"])
+        for key_field in fields(section)
+        for prefix in key_field.metadata.get("prefixes", ())
     }
 
 
@@ -199,14 +199,14 @@ def definitions(setting: Setting) -> tuple[str, ...]:
     """Convert to a list of strings. In a text, commas inside of brackets do not separate."""
     if not setting.is_text:
         return some_names(setting)
-    given = str(setting.value).strip()
-    if given.startswith("["):
+    definitions_text = str(setting.value).strip()
+    if definitions_text.startswith("["):
         try:
-            value = tomllib.loads(f"value = {given}")["value"]
+            value = tomllib.loads(f"value = {definitions_text}")["value"]
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is not a list of strings: {error}") from None
         return some_names(Setting(value, setting.origin))
-    parts = [part.strip() for part in split_outside_brackets(given) if part.strip()]
+    parts = [part.strip() for part in split_outside_brackets(definitions_text) if part.strip()]
     return some_names(Setting(parts, setting.origin))
 
 
@@ -267,8 +267,8 @@ def database_address(setting: Setting) -> str:
         raise WrongValueError(f"{error.problem}: {error.fix}") from None
     if url.password:
         raise WrongValueError("must have no password: give it in source.snapshot-password")
-    given = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
-    if unknown := [name for name, _ in given if name != "user"]:
+    parameters = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
+    if unknown := [name for name, _ in parameters if name != "user"]:
         raise WrongValueError(
             f"must have no parameter but user, and has {', '.join(unknown)}; the variables "
             "PGSSLMODE and PGSSLROOTCERT set PostgreSQL's TLS"

@@ -111,7 +111,7 @@ def read_table(
 
 
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
-    kind, there = _KINDS[url.driver], list[tuple[str, str]]()
+    kind, relations = _KINDS[url.driver], list[tuple[str, str]]()
     schema, _, name = (table or "").rpartition(".")
     schema = schema or kind.schema or url.database
     with connection.cursor() as cursor:
@@ -123,15 +123,17 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
         rows = read() if name else ()
         if not rows:
             cursor.execute(kind.tables)
-            there = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
-        if table is None and len(there) == 1:
-            [(schema, name)] = there
+            relations = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
+        if table is None and len(relations) == 1:
+            [(schema, name)] = relations
             rows = read()
     if not rows:
-        shown = ", ".join(".".join(path) for path in there[:_TABLES_SHOWN]) or "none"
-        more = f" and {len(there) - _TABLES_SHOWN} more" if len(there) > _TABLES_SHOWN else ""
+        shown = ", ".join(".".join(path) for path in relations[:_TABLES_SHOWN]) or "none"
+        more = (
+            f" and {len(relations) - _TABLES_SHOWN} more" if len(relations) > _TABLES_SHOWN else ""
+        )
         raise UsageError(
-            f"there is no table {table}" if table else f"the database has {len(there)} tables",
+            f"there is no table {table}" if table else f"the database has {len(relations)} tables",
             where=str(url),
             fix=f"name one by --table: {shown}{more}",
         )

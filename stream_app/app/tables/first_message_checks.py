@@ -170,14 +170,14 @@ def read_alone(
     facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
-    ops = [None if row is None else row[0] == _READ for row in _rows(part)]
+    reads = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
-        at = [place for place, one in enumerate(ops) if one is is_read]
+        at = [place for place, is_a_read in enumerate(reads) if is_a_read is is_read]
         return facts.describe(part.take(pa.array(at, pa.int32())), options) if at else None
 
-    newest = max(np.flatnonzero([one is True for one in ops]).tolist(), default=-1)
-    if ops[newest + 1 :].count(False) == 0:
+    newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
+    if reads[newest + 1 :].count(False) == 0:
         return []
     return only_read(described(is_read=True), described(is_read=False))
 

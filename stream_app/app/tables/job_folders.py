@@ -67,11 +67,11 @@ def probe_local(location: str) -> tuple[FileIO, str]:
         NoAccessError: both attempts succeed.
     """
     folder, files = file_io_of(location)
-    there = Path(folder)
-    while not there.exists():
-        there = there.parent
-    probe_atomic_create(files, str(there), "a link to a name that is taken succeeds")
-    return files, str(there)
+    existing_folder = Path(folder)
+    while not existing_folder.exists():
+        existing_folder = existing_folder.parent
+    probe_atomic_create(files, str(existing_folder), "a link to a name that is taken succeeds")
+    return files, str(existing_folder)
 
 
 def open_folder(

@@ -113,7 +113,7 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
         examination = examination_of(load_config(conf, [], {}), SystemClock(), broker_s=3)
         seen = [one for one in examination.observations() if one.part == "broker"]
         [problem] = [one for one in seen if one.level is Severity.PROBLEM]
-        assert words in problem.what
+        assert words in problem.text
         assert_nobody_sees([wrong["password"], PASSWORD], repr(seen))
 
 

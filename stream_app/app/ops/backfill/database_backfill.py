@@ -222,7 +222,7 @@ def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
     chosen = pa.array(list(keys), pa.large_binary())
 
     def within(rows: pa.RecordBatch) -> pa.RecordBatch:
-        asked = scope(rows)
-        return asked.filter(pc.is_in(key_texts(asked, side.keys), value_set=chosen))
+        in_scope = scope(rows)
+        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=chosen))
 
     return within

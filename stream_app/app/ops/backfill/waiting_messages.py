@@ -68,7 +68,7 @@ class WaitingMessages:
             for topic, partitions in newest.items()
             if not self.topics or topic in self.topics
         }
-        if lost := vanished_partitions({one: taken.get(one, {}) for one in wanted}, wanted):
+        if lost := vanished_partitions({name: taken.get(name, {}) for name in wanted}, wanted):
             raise WrongSourceError(
                 f"the topics lack what the table has read: {'; '.join(lost)}",
                 where=self.table.location,

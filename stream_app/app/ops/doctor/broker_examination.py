@@ -57,8 +57,8 @@ class Broker:
         if source.kind is not SourceKind.KAFKA:
             return
         if settings := unaskable_settings(source):
-            what = f"not asked, because of {', '.join(settings)}"
-            yield warning("broker", what, "start the job, and read its log")
+            text = f"not asked, because of {', '.join(settings)}"
+            yield warning("broker", text, "start the job, and read its log")
             return
         with SourceConnection(source, timeout_s=self.timeout_s) as connection:
             self.topics = connection.topics()
@@ -77,8 +77,8 @@ class Broker:
         yield from self._rights(ends)
         if times:
             newest = max(times.values())
-            what = "the newest message"
-            yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
+            whose = "the newest message"
+            yield from clock_observations("broker", whose, newest, self.clock, may_be_behind=True)
 
     def _rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""

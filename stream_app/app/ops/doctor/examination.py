@@ -119,15 +119,15 @@ class Examination:
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
         folder, files = file_io_of(location, self.tables.file_system)
-        there = folder
+        existing_folder = folder
         if is_local(location):
-            files, there = probe_local(location)
+            files, existing_folder = probe_local(location)
         else:
             files.check_atomic_create(folder)
         yield good_observation(
             part, f"{folder} can be written, and of two writers of a file one wins"
         )
-        store_ms = store_now_ms(files, there)
+        store_ms = store_now_ms(files, existing_folder)
         yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
@@ -146,16 +146,16 @@ class Examination:
         folder = checkpoint_of(self.tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
-            what = f"{', '.join(empty)} of it is empty, as after a power cut"
-            yield problem("checkpoint", what, LOST_FIX)
+            text = f"{', '.join(empty)} of it is empty, as after a power cut"
+            yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_of(folder)
         check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
         if not state.table:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
-            what = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
-            yield problem("checkpoint", what, RECREATED_FIX)
+            text = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
+            yield problem("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._position(folder)
 
@@ -173,20 +173,20 @@ class Examination:
             for lost_range in lost_ranges(position, self._broker.begins)
         }
         if not lost:
-            what = "belongs to this job, which continues where it was"
-            yield good_observation("checkpoint", what)
+            text = "belongs to this job, which continues where it was"
+            yield good_observation("checkpoint", text)
             return
-        what = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        text = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
         if self.tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",
-                what,
+                text,
                 "fill the table anew, with a new checkpoint, from a topic that has everything; or "
                 "set source.fail-on-data-loss = false to continue with the rest. Raise the topic's "
                 "retention",
             )
         else:
-            yield warning("checkpoint", f"{what}, and the job skips them", "raise the retention")
+            yield warning("checkpoint", f"{text}, and the job skips them", "raise the retention")
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
@@ -238,5 +238,5 @@ def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
 
 def _needs_spark(part: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
-    what = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(part, what, _START)
+    text = f"only Spark reaches {location}, and the doctor starts none"
+    return warning(part, text, _START)

@@ -242,7 +242,7 @@ def _sum(
 ) -> LevelRow:
     partition, bucket, level = at
     files = [entry.file for entry in entries]
-    known = [file.delete_row_count for file in files if file.delete_row_count is not None]
+    delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
     return LevelRow(
         partition=partition,
@@ -251,7 +251,7 @@ def _sum(
         runs=len(files) if level == 0 else 1,
         files=len(files),
         rows=row_total(files, joins_files=table.schema.joins_files),
-        deletes=sum(known) if len(known) == len(files) else None,
+        deletes=sum(delete_counts) if len(delete_counts) == len(files) else None,
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
         max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),

@@ -20,13 +20,13 @@ class DatabaseFacts:
 
     Attributes:
         newest: the newest database snapshot whose table snapshots all exist, or None.
-        kept: the number of readable database snapshots.
+        count: the number of readable database snapshots.
         doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
             transaction ended in it.
     """
 
     newest: DatabaseSnapshot | None
-    kept: int = 0
+    count: int = 0
     doubt: str = field(default="")
 
     def line(self) -> str:
@@ -41,12 +41,12 @@ class DatabaseFacts:
         out = ", ".join(f"{name} ({why})" for name, why in sorted(self.newest.left_out.items()))
         without = f", without {out}" if out else ""
         tables = len(self.newest.tables)
-        return f"newest of {self.kept} database snapshots: {places}, tables {tables}{without}{why}"
+        return f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{why}"
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""
         newest = None if self.newest is None else self.newest.document()
-        return {"database_snapshot": newest, "kept": self.kept, "doubt": self.doubt or None}
+        return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
 def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | None:
@@ -62,5 +62,5 @@ def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | N
     border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.what
     return DatabaseFacts(
-        newest=snapshots[-1] if snapshots else None, kept=len(snapshots), doubt=doubt
+        newest=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
     )

@@ -314,8 +314,8 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
         met: table → its topics.
     """
     others = {topic for other, topics in met.items() if other != name for topic in topics}
-    own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
-    return {topic: partitions for topic, partitions in ends.items() if topic in own}
+    own_topics = set(met.get(name, ())) or ends.keys() - others or ends.keys()
+    return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
 
 
 def in_short(row: TableStatus) -> TableStatus:

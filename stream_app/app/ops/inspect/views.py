@@ -174,8 +174,8 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "added": "num_added_files",
         "deleted": "num_deleted_files",
         "schema": "schema_id",
-        "buckets": lambda one: _span(one.meta.min_bucket, one.meta.max_bucket),
-        "levels": lambda one: _span(one.meta.min_level, one.meta.max_level),
+        "buckets": lambda manifest: _span(manifest.meta.min_bucket, manifest.meta.max_bucket),
+        "levels": lambda manifest: _span(manifest.meta.min_level, manifest.meta.max_level),
     },
 }
 VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
@@ -204,12 +204,12 @@ def option_rows(table: FileStoreTable) -> list[OptionRow]:
 
 
 def _set(key: str, value: str) -> OptionRow:
-    known = OPTIONS.get(key)
+    option = OPTIONS.get(key)
     return OptionRow(
         option=key,
         value=_shown(key, value),
         is_set=True,
-        meaning=None if known is None else known.meaning,
+        meaning=None if option is None else option.meaning,
     )
 
 

@@ -72,10 +72,10 @@ class ChosenTables:
         """
         return {
             name: {
-                relation_origin(url, one.schema, one.name): lowered_table(one.table)
+                relation_origin(url, source.schema, source.name): lowered_table(source.table)
                 if lowers
-                else one.table
-                for one in sources
+                else source.table
+                for source in sources
             }
             for name, sources in self.of_tables.items()
         }
@@ -120,7 +120,7 @@ class DatabaseReading:
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {why}"
             )
-        if places := [made for made in rules.metadata_columns if made in _OF_MESSAGES]:
+        if places := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
@@ -260,8 +260,10 @@ def database_of(source: SourceConfig) -> JdbcUrl:
 def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(tables, table)
-    kept = {option.key for option in COLUMN_OPTIONS}
-    options = {key: text for key, text in settings.source.format_options.items() if key in kept}
+    column_options = {option.key for option in COLUMN_OPTIONS}
+    options = {
+        key: text for key, text in settings.source.format_options.items() if key in column_options
+    }
     source = replace(
         settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )

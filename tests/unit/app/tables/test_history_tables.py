@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
 from stream_app.planning.schema.schema_changes import DropColumn
 from stream_app.table.schema.alter import alter_table
@@ -20,9 +20,9 @@ from tests.support.messages.database_topic import change
 from tests.support.tables.snapshot_chain import check_chain
 
 HISTORY = {
-    "orders.options.history": OneSetting("true"),
-    "orders.options.bucket": OneSetting("2"),
-    "orders.options.history.untracked-columns": OneSetting("n"),
+    "orders.options.history": TableSetting("true"),
+    "orders.options.bucket": TableSetting("2"),
+    "orders.options.history.untracked-columns": TableSetting("n"),
 }
 UNSENT = "__debezium_unavailable_value"
 
@@ -93,7 +93,7 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
     random = Random(seed)
     own = {**{key.removeprefix("orders.options."): one for key, one in HISTORY.items()}}
     del own["history.untracked-columns"]
-    own |= {key: OneSetting(text) for key, text in options.items()}
+    own |= {key: TableSetting(text) for key, text in options.items()}
     job = DatabaseJob(tmp_path, tables={f"orders.options.{key}": one for key, one in own.items()})
     events: list[Event] = []
     moment = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_newly_refused
@@ -19,7 +19,7 @@ from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.examined_job import examination_of
 from tests.support.messages.database_topic import GARBAGE, creates
 
-PARTITIONED = {"orders.partition-keys": OneSetting(("v",))}
+PARTITIONED = {"orders.partition-keys": TableSetting(("v",))}
 
 
 def status(conf: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
@@ -46,7 +46,7 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
     assert "partition keys must be part of the primary key" in capsys.readouterr().out
 
     seen = examination_of(job.config, SystemClock()).observations()
-    texts = [observation.what for observation in seen if observation.part == "table"]
+    texts = [observation.text for observation in seen if observation.part == "table"]
     assert [text.partition(" is stored")[0] for text in texts if "nothing of" in text] == [
         "nothing of shop.odd name",
         "nothing of shop.orders",
