@@ -62,7 +62,7 @@ class Driver:
     port: int = 0
 
     def load(self) -> Any:
-        """The driver's module.
+        """Import the driver, and return its module.
 
         Raises:
             UsageError: it is not installed.

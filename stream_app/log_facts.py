@@ -25,5 +25,5 @@ def logging_about(**facts: object) -> Iterator[None]:
 
 
 def current_facts() -> Mapping[str, object]:
-    """The facts of the blocks that this thread is in."""
+    """Return the facts of the blocks that this thread is in."""
     return _FACTS.get()

@@ -60,7 +60,7 @@ DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 
 def format_named(name: str) -> FormatDeclaration:
-    """The declaration of a format.
+    """Return the declaration of a format.
 
     Raises:
         UsageError: there is no such format.
@@ -75,7 +75,7 @@ def format_named(name: str) -> FormatDeclaration:
 
 
 def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
-    """What messages of a format show about their source, such as its tables and columns.
+    """Return the functions that extract facts about the source from a format's messages.
 
     Raises:
         UsageError: the format is unknown, or its options are wrong.
@@ -84,7 +84,7 @@ def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
 
 
 def message_format(name: str, setup: FormatSetup) -> Pipeline:
-    """Make a format, with the steps that its options ask for.
+    """Return the pipeline of a format, with the steps that its options demand.
 
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
@@ -129,5 +129,5 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
 
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
-    """The source table of each message of a format; a partial of this function can be pickled."""
+    """Return the source table of each message; a partial of this function can be pickled."""
     return source_facts(name, options).origins(messages)

@@ -84,6 +84,7 @@ def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> 
 
 
 def _cluster(name: str, settings: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:
+    """Return a further cluster, with the topics of the first one by default."""
     topics, pattern = settings.get("topics", ()), settings.get("topic-pattern")
     if not topics and pattern is None:
         topics, pattern = first.topics, first.topic_pattern

@@ -114,7 +114,7 @@ def families_of(section: type[Any]) -> dict[str, KeyFamily]:
 def text(setting: Setting) -> str:
     """Convert to a string that is not blank."""
     if not isinstance(setting.value, str):
-        raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
+        raise WrongValueError(f"must be a string, is {_shown(setting.value)}")
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
     if "\0" in setting.value:
@@ -146,7 +146,7 @@ def boolean(setting: Setting) -> bool:
     with suppress(ValueError):
         if setting.is_text:
             return parse_boolean(str(setting.value))
-    raise WrongValueError(f"must be true or false, is {_kind(setting.value)}")
+    raise WrongValueError(f"must be true or false, is {_shown(setting.value)}")
 
 
 def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
@@ -157,7 +157,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int
         if setting.is_text and re.fullmatch(r"[+-]?\d+", str(value)):
             value = int(str(value))
         if isinstance(value, bool) or not isinstance(value, int):
-            raise WrongValueError(f"must be a whole number, is {_kind(value)}")
+            raise WrongValueError(f"must be a whole number, is {_shown(value)}")
         if value < minimum:
             raise WrongValueError(f"must be at least {minimum}, is {value}")
         if maximum is not None and value > maximum:
@@ -174,7 +174,7 @@ def names(setting: Setting) -> tuple[str, ...]:
         value = [part.strip() for part in str(value).strip("[] ").split(",")]
         value = [part.strip("\"'") for part in value if part]
     if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
-        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_kind(value)}')
+        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_shown(value)}')
     return tuple(value)
 
 
@@ -355,7 +355,7 @@ def timestamp(setting: Setting) -> int:
         return value
     raise WrongValueError(
         "must be milliseconds since 1970, or a time with its zone such as "
-        f"'2026-11-27T08:00:00Z', is {_kind(setting.value)}"
+        f"'2026-11-27T08:00:00Z', is {_shown(setting.value)}"
     )
 
 
@@ -386,10 +386,10 @@ def free_text(setting: Setting) -> str:
         return ",".join(value)
     if isinstance(value, str | int | float):
         return str(value)
-    raise WrongValueError(f"must be a string, number or truth value, is {_kind(value)}")
+    raise WrongValueError(f"must be a string, number or truth value, is {_shown(value)}")
 
 
-def _kind(value: object) -> str:
+def _shown(value: object) -> str:
     kinds = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
     kinds |= {str: "a string", list: "a list", dict: "a table"}
     return (

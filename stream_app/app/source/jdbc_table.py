@@ -111,6 +111,7 @@ def read_table(
 
 
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
+    """Return a table's schema and name, and a row of the catalog for each column."""
     kind, relations = _KINDS[url.driver], list[tuple[str, str]]()
     schema, _, name = (table or "").rpartition(".")
     schema = schema or kind.schema or url.database
@@ -143,6 +144,7 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
 def _table(
     schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
 ) -> JdbcTable:
+    """Return the definition of a table from the catalog's rows of its columns."""
     keys = {int(place): str(column) for column, _, _, _, place, *_ in rows if place is not None}
     columns, untyped = [], []
     for column, text, may_be_null, comment, place, is_generated, has_default, _ in rows:

@@ -84,6 +84,7 @@ def first_remarks(
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
+    """Yield a notice if the topics have messages of several source tables."""
     records = survey.tables()
     verdict = verdict_on({}, records)
     if not verdict.others or traits.merges_shards:

@@ -31,7 +31,7 @@ from stream_app.table.storage_errors import storage_errors
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
-def not_begun(checkpoint: str) -> str:
+def not_begun_text(checkpoint: str) -> str:
     """Return the message about a missing checkpoint, with a hint for a relative path."""
     where = absolute_location(checkpoint)
     said = f"no job has begun with the checkpoint {where}"

@@ -151,6 +151,7 @@ class RowSettings:
                 )
 
     def _setup(self) -> FormatSetup:
+        """Return the setup of the format, without what the left out steps need."""
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
         conditions = [expectation.condition for expectation in self.expectations]
@@ -178,6 +179,7 @@ class RowSettings:
         return OwnTable(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
+        """Return the step that computes the made columns, or None without such columns."""
         made_columns = self.rules.made_columns
         if not made_columns:
             return None
@@ -228,6 +230,7 @@ class RowSettings:
         return ExpectationStep(judged=judged) if judged else None
 
     def _narrowed_columns(self) -> Step | None:
+        """Return the step that quarantines values which a type change has cut, or None."""
         evolution = self.evolution
         if evolution is None or not evolution.quarantines:
             return None

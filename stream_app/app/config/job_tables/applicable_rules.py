@@ -117,6 +117,7 @@ def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple
 
 
 def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
+    """Yield (key, problem) for definitions and filters, whatever columns a table has."""
     yield from missing_metadata("metadata-column", rules.metadata_columns, source)
     for text in rules.computed_columns:
         with contextlib.suppress(DefinitionError):  # reported below

@@ -58,7 +58,7 @@ class WrittenRows:
 
 
 def all_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The scope of all keys."""
+    """Return all rows, as the scope of all keys."""
     return rows
 
 

@@ -56,6 +56,7 @@ class WaitingMessages:
         return texts
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
+        """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, begins = table_end(self.table, self.source)
         newest = source_ends(self.source, _fail)
         if newest is None:

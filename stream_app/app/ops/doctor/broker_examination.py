@@ -23,7 +23,7 @@ from stream_app.app.ops.doctor.observation import (
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import other_format
 from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
-from stream_app.app.source.topic_messages import looked_at
+from stream_app.app.source.topic_messages import sampled_messages
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
@@ -32,7 +32,7 @@ _NAMES_MAX = 5
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerExamination:
     """Facts from the broker, which the doctor compares with the checkpoint.
 
     Attributes:
@@ -122,7 +122,7 @@ class Broker:
         return sorted(names)
 
     def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
-        return list(looked_at(self.source, ranges))
+        return list(sampled_messages(self.source, ranges))
 
 
 def _some(names: list[str]) -> str:

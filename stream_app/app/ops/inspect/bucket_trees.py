@@ -180,7 +180,7 @@ def level_rows(
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_sum(table, list(members), at, planned) for at, members in groups]
+    return [_level_row(table, list(members), at, planned) for at, members in groups]
 
 
 def run_rows(
@@ -192,7 +192,7 @@ def run_rows(
         return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
-    return [_sum(table, list(members), at[:3], NextCompactions()) for at, members in groups]
+    return [_level_row(table, list(members), at[:3], NextCompactions()) for at, members in groups]
 
 
 def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
@@ -234,12 +234,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _sum(
+def _level_row(
     table: FileStoreTable,
     entries: Sequence[ManifestEntry],
     at: tuple[str, int, int],
     planned: NextCompactions,
 ) -> LevelRow:
+    """Return the row of one level, or of one sorted run, with the totals of its files."""
     partition, bucket, level = at
     files = [entry.file for entry in entries]
     delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]

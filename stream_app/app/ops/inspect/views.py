@@ -198,12 +198,12 @@ def option_rows(table: FileStoreTable) -> list[OptionRow]:
     An option that stream_app does not read has no meaning.
     """
     options = table.schema.options
-    rows = [_set(key, value) for key, value in sorted(options.items())]
+    rows = [_set_option(key, value) for key, value in sorted(options.items())]
     defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]
-    return rows + [_default(option) for option in defaults]
+    return rows + [_default_option(option) for option in defaults]
 
 
-def _set(key: str, value: str) -> OptionRow:
+def _set_option(key: str, value: str) -> OptionRow:
     option = OPTIONS.get(key)
     return OptionRow(
         option=key,
@@ -218,7 +218,7 @@ def _shown(key: str, value: str) -> str:
     return HIDDEN if is_secret(key) else value
 
 
-def _default(option: Option[Any]) -> OptionRow:
+def _default_option(option: Option[Any]) -> OptionRow:
     value = option.default
     text = None if value in (None, "") else str(value)
     if isinstance(value, bool):

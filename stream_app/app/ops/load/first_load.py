@@ -108,7 +108,7 @@ class DatabaseReading:
         """Read the definition of a source table."""
         return read_table(self.connection, self.url, relation, self.tables.mapping_options)
 
-    def relation(self, name: str, schema: TableSchema, read: JdbcTable) -> LoadedRelation:
+    def relation(self, name: str, schema: TableSchema, definition: JdbcTable) -> LoadedRelation:
         """Step 3 for one source table: return what to read for a table of the job.
 
         Raises:
@@ -124,16 +124,16 @@ class DatabaseReading:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: source.column_of(name) for name in read.kinds}
+        targets = {name: source.column_of(name) for name in definition.kinds}
         columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
         loaded = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
-            schema=read.schema,
-            name=read.name,
-            kinds=with_enums(self.connection, self.url, read.kinds),
+            schema=definition.schema,
+            name=definition.name,
+            kinds=with_enums(self.connection, self.url, definition.kinds),
             columns=columns,
-            keys=read.table.primary_keys,
+            keys=definition.table.primary_keys,
         )
         if missing := [key for key in setup.primary_keys if key not in targets.values()]:
             raise self._refused(name, f"{loaded} has no column {missing[0]!r} of the key")
@@ -194,6 +194,7 @@ class DatabaseReading:
         ]
 
     def _of_database(self, followed: FollowedDatabase) -> ChosenTables:
+        """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
         chosen: dict[str, list[JdbcTable]] = {}
         unsent: dict[str, str] = {}
@@ -215,6 +216,7 @@ class DatabaseReading:
         return ChosenTables(of_tables=chosen, unsent=unsent)
 
     def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
+        """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.tables.section
         most = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:

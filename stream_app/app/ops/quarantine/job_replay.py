@@ -93,6 +93,7 @@ def _replay(
     epoch_log: EpochLog,
     read: ReadRange,
 ) -> Replay:
+    """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
     rows = row_settings(tables, table, quarantines=True)
     return Replay(

@@ -239,6 +239,7 @@ class Quarantine:
             ) from None
 
     def _mark(self, name: str) -> RecordMark:
+        """Read the mark in a file."""
         path = f"{self.location}/{name}"
         try:
             document = json.loads(self.files.read_bytes(path))

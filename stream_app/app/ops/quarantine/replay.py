@@ -132,6 +132,7 @@ class Replay:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
+        """Carry out steps 1 to 5 once."""
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         epochs = epochs_as_of(self.table.snapshots, append.known)

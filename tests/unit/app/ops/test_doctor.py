@@ -17,7 +17,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
-from stream_app.app.ops.doctor.table_examination import tables_of_database
+from stream_app.app.ops.doctor.table_examination import database_observations
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint
@@ -244,7 +244,7 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     seen = job.seen("table")
     assert [one.level for one in seen] == [Severity.OK, Severity.PROBLEM]
     assert seen[1].text.startswith(f"a file is missing ({data})")
-    assert list(tables_of_database(job.config().tables, {"t": table.path})) == seen[1:]
+    assert list(database_observations(job.config().tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
     assert [one.level for one in job.seen("table")] == [Severity.PROBLEM]
 

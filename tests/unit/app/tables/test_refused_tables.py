@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.app.ops.inspect.job_status import own_ends
+from stream_app.app.ops.inspect.job_status import ends_of_table
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_newly_refused
 from stream_app.clock import SystemClock
@@ -74,8 +74,8 @@ def test_any_number_of_names_leaves_a_bounded_file() -> None:
 def test_the_lag_of_a_table_is_of_its_own_topics(name: str, topics: list[str]) -> None:
     ends = {"t1": {"0": 5}, "t2": {"0": 7}, "t3": {"0": 9}}
     met = {"a": ["t1"], "both": ["t1", "t2"]}
-    assert sorted(own_ends(ends, met, name)) == topics
-    assert own_ends({"t1": {"0": 5}}, met, "new") == {"t1": {"0": 5}}, "a topic may be shared"
+    assert sorted(ends_of_table(ends, met, name)) == topics
+    assert ends_of_table({"t1": {"0": 5}}, met, "new") == {"t1": {"0": 5}}, "a topic may be shared"
 
 
 def test_a_job_that_takes_none_of_the_tables_says_so(
