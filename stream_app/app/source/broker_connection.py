@@ -318,13 +318,13 @@ class BrokerConnection:
 
     def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
         existing = self._topic_names()
-        said = "; ".join(
+        text = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
         near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
         return WrongSourceError(
-            f"{said} at {self._bootstrap}",
+            f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
             fix=f"did you mean {_some(sorted(near))}? or create the topic"
             if near

@@ -221,7 +221,7 @@ class DatabaseTables:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
-            decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
+            decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
@@ -335,5 +335,5 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     ]
 
 
-def _names(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+def _targets(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
     return {origin: name for name, parts in tables.items() for origin in parts}

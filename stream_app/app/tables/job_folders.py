@@ -34,10 +34,10 @@ _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 def not_begun_text(checkpoint: str) -> str:
     """Return the message about a missing checkpoint, with a hint for a relative path."""
     where = absolute_location(checkpoint)
-    said = f"no job has begun with the checkpoint {where}"
+    text = f"no job has begun with the checkpoint {where}"
     if where == checkpoint.rstrip("/"):
-        return said
-    return f"{said}; {checkpoint!r} is relative: is this the folder where the job runs?"
+        return text
+    return f"{text}; {checkpoint!r} is relative: is this the folder where the job runs?"
 
 
 def check_folders_writable(*locations: str) -> None:

@@ -96,8 +96,8 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
         if isinstance(size, Observation):
             yield size
             return
-    heap, *rooms = [size for size in sizes if isinstance(size, int)]
-    room = max(rooms, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    heap, *configured = [size for size in sizes if isinstance(size, int)]
+    room = max(configured, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
     needs = (
         f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "

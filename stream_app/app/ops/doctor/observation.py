@@ -58,11 +58,11 @@ def problem(part: str, text: str, fix: str) -> Observation:
 
 
 def guarded_observations(
-    part: str, look: Callable[[], Iterator[Observation]]
+    part: str, check: Callable[[], Iterator[Observation]]
 ) -> Iterator[Observation]:
     """Yield the observations of a check, and turn its error into a problem."""
     try:
-        yield from look()
+        yield from check()
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
         yield problem(part, f"{error.problem}{where}", error.fix)

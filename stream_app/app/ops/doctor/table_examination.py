@@ -102,9 +102,9 @@ def database_observations(tables: TablesOfJob, paths: Mapping[str, str]) -> Iter
             yield from newest_snapshot_problems(table)
             yield from iceberg_reader_lag(table, table.name)
 
-        for seen in guarded_observations("table", observations):
-            bad += seen.part == "table"
-            yield seen
+        for observation in guarded_observations("table", observations):
+            bad += observation.part == "table"
+            yield observation
     if not bad:
         verdict = (
             "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
