@@ -66,9 +66,12 @@ class RenameRules:
 
     def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
         """The renames of the table, by the names in messages."""
-        known = self.state().renames.of(self._origins())
         return TableRenaming(
-            table=table, seen=seen, known=known, reaction=self.reaction, can_alias=self.can_alias
+            table=table,
+            seen=seen,
+            renames=self.state().renames.of(self._origins()),
+            reaction=self.reaction,
+            can_alias=self.can_alias,
         )
 
     def is_of_statements(self) -> bool:
@@ -163,15 +166,16 @@ class SchemaEvolution:
         evolved = evolve(table, description, self.rules)
         for change in evolved.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept and self.rules.stops:
+        if evolved.kept_columns and self.rules.stops:
+            kept_columns = "; ".join(evolved.kept_columns)
             raise WrongSourceError(
-                f"the source's columns are no longer those of the table: {'; '.join(evolved.kept)}",
+                f"the source's columns are no longer those of the table: {kept_columns}",
                 where=table.location,
                 fix=f"{_ALTER}, or choose warn or ignore for narrowed-columns",
             )
         self._judged = judged if not evolved.changes else None
         fix = f"{_ALTER}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
-        kept = [column for column in evolved.kept if column not in self._kept]
+        kept = [column for column in evolved.kept_columns if column not in self._kept]
         self._kept.update(kept)
         return [
             *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.warns),

@@ -94,7 +94,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     latest, earliest = table.snapshots.hints()
     changelog_hints = table.changelogs.hints()
     snapshots = table.snapshots.ids()
-    known = [
+    readable_snapshots = [
         version.snapshot
         for version in versions
         if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
@@ -102,7 +102,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     first, numbers = min(snapshots, default=None), table.changelogs.ids()
     return [
         *chain_findings(snapshots, latest, earliest, folder),
-        *identity_findings(known, folder),
+        *identity_findings(readable_snapshots, folder),
         *changelog_findings(numbers, first, changelog_hints, changelogs),
         *consumers,
     ]
@@ -115,9 +115,9 @@ def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]
     try:
         consumers = table.consumers.consumers()
     except CorruptFileError as error:
-        what = f"{error.problem}; as long as it is there, nothing expires"
+        problem = f"{error.problem}; as long as it is there, nothing expires"
         where = error.where or folder
-        yield Finding(kind=FindingKind.CONSUMER, what=what, where=where, fix=error.fix)
+        yield Finding(kind=FindingKind.CONSUMER, what=problem, where=where, fix=error.fix)
         return
     for consumer in consumers:
         if not consumer.has_expired(now, expiration_ms):

@@ -284,9 +284,9 @@ def _unknown(
     keys = table.schema.key_type
     for bucket, of_bucket in sorted(files.items()):
         access = table.bucket_files(partition, bucket, columns=keys, system=())
-        known = hashes.get(bucket, np.empty(0, np.int32))
+        listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
         unknown = sum(
-            int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), known)))
+            int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
             for file in of_bucket
             for batch in access.read(file)
         )
@@ -297,5 +297,5 @@ def _unknown(
             )
 
 
-def _finding(what: str, where: str) -> Finding:
-    return Finding(kind=FindingKind.HASH_INDEX, what=what, where=where, fix=_FIX)
+def _finding(problem: str, where: str) -> Finding:
+    return Finding(kind=FindingKind.HASH_INDEX, what=problem, where=where, fix=_FIX)

@@ -89,7 +89,7 @@ class MetadataCheck:
         versions = named_versions(self.table)
         self._brought_back = brought_back_from_tag(versions)
         findings = chain_check(self.table, versions)
-        known = {
+        snapshots = {
             version.snapshot.snapshot_id: version.snapshot
             for version in versions
             if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
@@ -97,7 +97,7 @@ class MetadataCheck:
         for place, version in enumerate(versions):
             self.progress("versions", place, len(versions))
             self._manifests.begin_version()
-            rules = list(self._version(version, known))
+            rules = list(self._version(version, snapshots))
             of_version = self._manifests.findings + rules
             if of_version and not self.table.file_io.exists(version.path):
                 self._live = None
@@ -107,7 +107,7 @@ class MetadataCheck:
         self.progress("versions", len(versions), len(versions))
         return findings
 
-    def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> Iterator[Finding]:
+    def _version(self, version: NamedVersion, snapshots: dict[int, Snapshot]) -> Iterator[Finding]:
         snapshot = version.snapshot
         if snapshot is None:
             self._live = None
@@ -123,7 +123,7 @@ class MetadataCheck:
         if version.kind is VersionKind.CHANGELOG:
             yield from self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
-            same = known.get(snapshot.snapshot_id)
+            same = snapshots.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
             if same is not None and not is_same:
@@ -302,10 +302,10 @@ def _gained(entry: ManifestEntry) -> int:
 
 def _of_delta(entry: ManifestEntry, where: str) -> Finding:
     is_add = entry.kind is FileKind.ADD
-    what = "adds a file that is there" if is_add else "deletes a file that is not there"
+    problem = "adds a file that is there" if is_add else "deletes a file that is not there"
     return Finding(
         kind=FindingKind.MANIFEST,
-        what=f"the snapshot {what}: {entry.file.file_name} at level {entry.file.level}",
+        what=f"the snapshot {problem}: {entry.file.file_name} at level {entry.file.level}",
         where=where,
         fix=_ROLL_BACK,
     )

@@ -135,9 +135,9 @@ class Replay:
         """Carry out steps 1 to 5 once."""
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
-        epochs = epochs_as_of(self.table.snapshots, append.known)
-        if append.known is not None and not dry_run:
-            self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known.snapshot_id))
+        epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
+        if append.known_snapshot is not None and not dry_run:
+            self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _farthest(_ends(job_epochs), self.passed_offsets)
         ends = _farthest(_ends(epochs.values()), job_ends)
@@ -254,7 +254,7 @@ class Replay:
         if description is None:
             return
         rules = EvolutionRules() if self.rules is None else self.rules
-        wanted = evolution(self.table.schema, description, rules.options, rules.made)
+        wanted = evolution(self.table.schema, description, rules.options, rules.made_columns)
         if any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes):
             raise UsageError(
                 "records have columns that the table lacks, or has with another type",

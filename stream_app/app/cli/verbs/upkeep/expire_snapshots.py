@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
     going = snapshots.numbers
-    stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
+    stays = "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     if going:
         newest = time_text(snapshots.versions[-1].time_millis)
         gone = _range_text("snapshot", going)
