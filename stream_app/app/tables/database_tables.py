@@ -236,7 +236,7 @@ class DatabaseTables:
         self._hidden.add(origin)
         text = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
-        self.state_file.warn([JobWarning(what=text, fix=fix, is_lasting=True)])
+        self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         names = {*self._taken.values(), *self._waiting, *new}
@@ -245,8 +245,8 @@ class DatabaseTables:
             return False
         if not self._full_reason:
             self._full_reason = limit.reason
-            text = "messages of {} and of all further source tables go to quarantine: {}"
-            self.state_file.warn([JobWarning(what=text.format(origin, limit.what), fix=limit.FIX)])
+            text = f"messages of {origin} and of all further source tables go to quarantine: "
+            self.state_file.warn([JobWarning(problem=text + limit.what, fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -278,12 +278,10 @@ class DatabaseTables:
             sources = describe()
         schema = database_table_schema(self.tables, name, sources, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        source = functools.reduce(merged_source_table, sources.values())
-        full_name = self.tables.full_name(name)
-        warnings = self.state_file.state.warnings
+        full_name, warnings = self.tables.full_name(name), self.state_file.state.warnings
         others = tuple(warning for warning in warnings if warning.table != full_name)
         self.state_file.note(warnings=others)  # the earlier rows were another table's
-        remarks = remarks_of_new(source.columns)
+        remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
         full_key = self.tables.full_key
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
