@@ -28,10 +28,10 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
     columns = "dt STRING, k INT, v STRING"
-    made: SmallTable = small_table(
+    small: SmallTable = small_table(
         folder / "db.db" / "t", columns, ("dt", "k"), ("dt",), bucket=-2, **options
     )
-    return made.table
+    return small.table
 
 
 def rows(epoch: int) -> list[Change]:

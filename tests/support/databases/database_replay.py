@@ -23,4 +23,6 @@ def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | Non
 def offsets_by_fate(done: ReplayOutcome) -> dict[str, list[int]]:
     kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
              "bad": [record for record, _ in done.bad]}  # fmt: skip
-    return {kind: [one.offset for one in kept] for kind, kept in kinds.items() if kept}
+    return {
+        kind: [record.offset for record in records] for kind, records in kinds.items() if records
+    }

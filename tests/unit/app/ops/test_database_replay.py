@@ -94,12 +94,12 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     job = DatabaseJob(tmp_path, options={"bucket": "1"})
     job.run(bad("shop.items", 1), *creates("shop.items", [2]))
     bucket = tmp_path / "warehouse/ods.db/items/bucket-0"
-    kept = bucket.rename(tmp_path / "kept")
+    moved = bucket.rename(tmp_path / "kept")
     bucket.write_text("in the way")
     job.run(bad("shop.items", 3), *creates("shop.items", [4]))
     assert list(job.held()) == ["items"]
     bucket.unlink()
-    kept.rename(bucket)
+    moved.rename(bucket)
     fixed(job, 0)
     assert replay(job, "items") == {"items": {"replayed": [0]}}
     resume(job.checkpoint, "items", job.clock.now_ms() + 1)

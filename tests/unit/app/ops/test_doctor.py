@@ -67,7 +67,9 @@ class Job:
 
     def seen(self, part: str) -> list[Observation]:
         examination = examination_of(self.config(), SystemClock())
-        return [one for one in examination.observations() if one.part == part]
+        return [
+            observation for observation in examination.observations() if observation.part == part
+        ]
 
 
 @pytest.fixture
@@ -76,8 +78,8 @@ def job(tmp_path: Path) -> Job:
 
 
 def only(seen: list[Observation]) -> Observation:
-    [one] = seen
-    return one
+    [observation] = seen
+    return observation
 
 
 @pytest.mark.java
@@ -100,8 +102,11 @@ def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
     seen = list(examination_of(job.config(), SystemClock()).observations())
-    assert {"disk", "warehouse"}.isdisjoint(one.part for one in seen)
-    assert "127.0.0.1:1" in only([one for one in seen if one.part == "catalog"]).text
+    assert {"disk", "warehouse"}.isdisjoint(observation.part for observation in seen)
+    assert (
+        "127.0.0.1:1"
+        in only([observation for observation in seen if observation.part == "catalog"]).text
+    )
 
 
 def test_a_table_that_does_not_fit_is_a_problem(
@@ -150,7 +155,7 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     table = job.table().table
     folder = Folder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
-    assert [one.text for one in job.seen("checkpoint")][-1].startswith("new: ")
+    assert [observation.text for observation in job.seen("checkpoint")][-1].startswith("new: ")
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     assert job.seen("checkpoint")[-1].text == "belongs to this job, which continues where it was"
     own_checkpoint(
@@ -230,8 +235,10 @@ def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> N
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     now_ms = SystemClock().now_ms()
     examination = examination_of(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
-    seen = [one for one in examination.observations() if one.part == "warehouse"]
-    assert [one.level for one in seen] == [Severity.OK, Severity.WARNING]
+    seen = [
+        observation for observation in examination.observations() if observation.part == "warehouse"
+    ]
+    assert [observation.level for observation in seen] == [Severity.OK, Severity.WARNING]
     assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].text)
 
 
@@ -242,11 +249,11 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
     data.unlink()
     seen = job.seen("table")
-    assert [one.level for one in seen] == [Severity.OK, Severity.PROBLEM]
+    assert [observation.level for observation in seen] == [Severity.OK, Severity.PROBLEM]
     assert seen[1].text.startswith(f"a file is missing ({data})")
     assert list(database_observations(job.config().tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
-    assert [one.level for one in job.seen("table")] == [Severity.PROBLEM]
+    assert [observation.level for observation in job.seen("table")] == [Severity.PROBLEM]
 
 
 def test_a_broker_that_is_away_stops_no_other_part(
@@ -290,11 +297,11 @@ def test_memory_has_to_be_left_for_the_write_buffers(
 ) -> None:
     """On 8 GiB, with 4 cores and buffers of 256 MiB."""
     seen = machine.memory(spark, 8 * GIB, 256 << 20, 4)
-    assert [one.level.value for one in seen] == levels
+    assert [observation.level.value for observation in seen] == levels
 
 
 @pytest.mark.parametrize(
-    ("said", "level", "what"),
+    ("said", "level", "words"),
     [
         ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
         ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
@@ -302,7 +309,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     ],
 )
 def test_java_must_be_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, words: str
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -310,7 +317,7 @@ def test_java_must_be_new_enough(
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     seen = only(list(machine.java()))
-    assert (seen.level, what in seen.text) == (level, True)
+    assert (seen.level, words in seen.text) == (level, True)
 
 
 def test_without_java_doctor_names_the_remedy(

@@ -182,10 +182,10 @@ def test_an_online_schema_change(
     tmp_path: Path, statements: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)
-    made, altered, swapped = map(statement, statements)
+    created, altered, swapped = map(statement, statements)
     ghost = "shop._orders_gho" if "gho" in statements[0] else "shop._orders_new"
     with caplog.at_level(logging.WARNING, "stream_app"):
-        job.run(old(1), made, altered)
+        job.run(old(1), created, altered)
         job.run(change(ghost, {"id": 1, "note": "v1", "n": 1}), old(2))
         job.run(change(ghost, {"id": 2, "note": "v2", "n": 2}), swapped, new(3))
     job.run(new(4))

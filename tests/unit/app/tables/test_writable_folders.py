@@ -43,7 +43,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
         stream={"checkpoint": folders["checkpoint"], "quarantine": folders["quarantine"]},
     )
     seen = examination_of(load_config(conf, [], {}), SystemClock()).observations()
-    problems = {one.part for one in seen if one.level is Severity.PROBLEM}
+    problems = {observation.part for observation in seen if observation.level is Severity.PROBLEM}
     assert problems - {"java"} == {part, "broker"}
 
 
