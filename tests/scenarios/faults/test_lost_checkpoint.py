@@ -46,7 +46,7 @@ def run(
     ]
     try:
         committer(parts, epoch)
-        committer.settle()
+        committer.wait_until_committed()
     except BaseException:
         assert committer.failure is not None
     return committer.failure

@@ -379,7 +379,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     tables, runner = two_tables(tmp_path)
     committer = started(tables, runner)
     run(committer, tables, runner, 0)
-    committer.settle()
+    committer.wait_until_committed()
     schemas = tables.tables[0].schemas
     schema = json.loads(Path(schemas.path(0)).read_text())
     del schema["stream_app.digest"]
@@ -392,7 +392,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     assert waiting["a"].tries == 1
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
-    committer.settle()
+    committer.wait_until_committed()
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
     started(tables, runner).while_idle()

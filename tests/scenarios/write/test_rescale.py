@@ -281,7 +281,7 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
         for epoch in range(4):
             committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
             tables.done(epoch)
-        committer.settle()
+        committer.wait_until_committed()
         committer.compact_due()
         assert committer.failure is None
         assert by_content(read_rows(table)) == by_content(tables.wanted()[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from tests.support.databases.source_database import Database, table_of
@@ -48,9 +48,9 @@ def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
 
 def test_what_is_said_of_one_table_outweighs_what_is_said_of_all(tmp_path: Path) -> None:
     settings = {
-        "items.computed-column": OneSetting(("year=year(n)",)),
-        "items.metadata-column": OneSetting(()),
-        "items.filter": OneSetting("n > 1"),
+        "items.computed-column": TableSetting(("year=year(n)",)),
+        "items.metadata-column": TableSetting(()),
+        "items.filter": TableSetting("n > 1"),
     }
     database = Database(tmp_path, tables=settings, filter="v <> 'new 1'", **MADE_COLUMNS)
     items = creates("shop.items", [1, 2])
@@ -94,13 +94,13 @@ def test_a_made_column_may_be_a_key(tmp_path: Path) -> None:
     ("options", "why"),
     [
         ({"computed_column": ("n=upper(v)",)}, "the source has a column 'n'"),
-        ({"tables": {"orders.computed-column": OneSetting(("x=upper(w)",))}}, "'w', which is no"),
-        ({"tables": {"orders.filter": OneSetting("w = 1")}}, "unknown column 'w'"),
+        ({"tables": {"orders.computed-column": TableSetting(("x=upper(w)",))}}, "'w', which is no"),
+        ({"tables": {"orders.filter": TableSetting("w = 1")}}, "unknown column 'w'"),
         ({"filter": "n = 'x'"}, "cannot read the condition"),
         (
             {
                 "computed_column": ("x=now()",),
-                "tables": {"orders.primary-keys": OneSetting(("id", "x"))},
+                "tables": {"orders.primary-keys": TableSetting(("id", "x"))},
             },
             "would not find its row",
         ),

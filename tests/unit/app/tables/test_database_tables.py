@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
@@ -115,7 +115,7 @@ def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptur
 def test_a_table_that_cannot_be_made_stops_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tables = {"orders.partition-keys": OneSetting(("v",))}
+    tables = {"orders.partition-keys": TableSetting(("v",))}
     database = Database(tmp_path, tables=tables, options={"bucket": "2"})
     both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
     assert database.feeds(*both) == ["items"]
@@ -254,7 +254,7 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
 
 
 def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> None:
-    database = Database(tmp_path, tables={"orders.truncate": OneSetting("apply")})
+    database = Database(tmp_path, tables={"orders.truncate": TableSetting("apply")})
     feeds = database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     assert sorted(feeds) == ["items", "orders"]
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'

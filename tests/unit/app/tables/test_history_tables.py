@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
 from stream_app.planning.schema.schema_changes import DropColumn
 from stream_app.table.schema.alter import alter_table
@@ -21,9 +21,9 @@ from tests.support.messages.database_topic import change
 from tests.support.tables.snapshot_chain import check_chain
 
 HISTORY = {
-    "orders.options.history": OneSetting("true"),
-    "orders.options.bucket": OneSetting("2"),
-    "orders.options.history.untracked-columns": OneSetting("n"),
+    "orders.options.history": TableSetting("true"),
+    "orders.options.bucket": TableSetting("2"),
+    "orders.options.history.untracked-columns": TableSetting("n"),
 }
 UNSENT = "__debezium_unavailable_value"
 
@@ -98,7 +98,7 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
     random = Random(seed)
     settings = {**{key.removeprefix("orders.options."): value for key, value in HISTORY.items()}}
     del settings["history.untracked-columns"]
-    settings |= {key: OneSetting(text) for key, text in options.items()}
+    settings |= {key: TableSetting(text) for key, text in options.items()}
     job = DatabaseJob(
         tmp_path, tables={f"orders.options.{key}": setting for key, setting in settings.items()}
     )
@@ -150,7 +150,7 @@ def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
 
 
 def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
-    late = {"orders.options.history.late-changes": OneSetting("10 s")}
+    late = {"orders.options.history.late-changes": TableSetting("10 s")}
     job = DatabaseJob(tmp_path, tables=HISTORY | late)
     image = {"id": 1, "v": "a", "n": 1}
     for second in range(1, 33):

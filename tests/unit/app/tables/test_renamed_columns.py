@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
@@ -109,7 +109,7 @@ def test_a_source_without_statements_waits_for_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [
     {"renames": RenameReaction.NEW_COLUMN},
-    {"tables": {"orders.renames": OneSetting("new-column")}},
+    {"tables": {"orders.renames": TableSetting("new-column")}},
 ])  # fmt: skip
 def test_a_rename_may_be_a_new_column(tmp_path: Path, settings: dict[str, Any]) -> None:
     job = DatabaseJob(tmp_path, **settings)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
-from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
 from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
@@ -96,7 +96,7 @@ class Watched:
     def __init__(self, orders: SmallTable) -> None:
         self.files, self.clock, self.opened = CountingFileIO(), StandingClock(), 0
         self.path = orders.path
-        self.facts = RememberedFacts(self.open, self.clock)
+        self.facts = FactsCache(self.open, self.clock)
 
     def open(self, path: str) -> FileStoreTable:
         self.opened += 1
