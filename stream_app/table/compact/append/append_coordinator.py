@@ -97,7 +97,7 @@ class AppendCompactCoordinator:
             self._partitions = frozenset(partitions)
             self.rounds.ask(starts_anew=True)
 
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+    def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed = set(buckets)
         self._changed_at = snapshot.snapshot_id if snapshot else 0
