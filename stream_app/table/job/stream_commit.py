@@ -267,7 +267,7 @@ class StreamTableCommit:
         """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
-        self.touch(buckets)
+        self.state.follow_with(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         chosen, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
@@ -278,10 +278,6 @@ class StreamTableCommit:
                 yield snapshot
             dropped = self.coordinator.dropped.taken_buckets()
             pending |= chosen & (dropped | self.coordinator.failures.to_be_retried())
-
-    def touch(self, buckets: Collection[BucketId] | None = None) -> None:
-        """Load the state of buckets; None: of all buckets with files."""
-        self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""

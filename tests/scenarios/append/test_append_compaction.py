@@ -377,7 +377,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     )
     latest = table.snapshots.latest()
     choice = CompactionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
-    compactor.touch(choice)
+    compactor.state.follow_with(choice)
     compactor.coordinator.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
