@@ -251,7 +251,7 @@ class IcebergPublisher:
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
-            kind=_manifest_kind(schema, self._format_version),
+            manifest_kind=_manifest_kind(schema, self._format_version),
             rule=_merge_rule(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,

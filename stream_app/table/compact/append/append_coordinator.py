@@ -240,7 +240,7 @@ class AppendCompactCoordinator:
             if self._partitions is None or partition in self._partitions
         ]
         # Another writer may have compacted these files after the planner read them.
-        is_overtaken = plan.seen < self._changed_at
+        is_overtaken = plan.seen_id < self._changed_at
         for partition, files in tasks:
             request = append_request(partition, 0, files, "small files")
             future = self.executor.submit(request)

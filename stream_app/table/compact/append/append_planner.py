@@ -45,12 +45,12 @@ class AppendPlan:
 
     Attributes:
         has_more: whether the round left files unread.
-        seen: the number of the newest snapshot whose deletions the planner knows completely.
+        seen_id: the number of the newest snapshot whose deletions the planner knows completely.
     """
 
     tasks: tuple[Task, ...] = ()
     has_more: bool = False
-    seen: int = 0
+    seen_id: int = 0
 
 
 @dataclass(slots=True)
@@ -58,13 +58,13 @@ class _Round:
     """The files of a round by partition: small files, and the names of deleted files."""
 
     by_partition: dict[bytes, list[DataFileMeta]]
-    gone: dict[bytes, set[str]] = field(default_factory=dict)
+    deleted_names: dict[bytes, set[str]] = field(default_factory=dict)
     _small: int = field(init=False, default=0)
 
     def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
         """Apply one manifest entry, and return the round's number of small files."""
         if entry.kind is FileKind.DELETE:
-            self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+            self.deleted_names.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
             self.by_partition.setdefault(entry.partition, []).append(entry.file)
             self._small += 1
@@ -73,7 +73,7 @@ class _Round:
     def forget(self) -> None:
         """Start the round anew."""
         self.by_partition.clear()
-        self.gone.clear()
+        self.deleted_names.clear()
         self._small = 0
 
 
@@ -126,10 +126,10 @@ class AppendCompactPlanner:
         self._last = last
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
-        looked_at = _Round(self._still_there(again))
+        looked_at = _Round(self._still_live(again))
         has_more = self._look(looked_at, taken)
         by_partition = looked_at.by_partition
-        for partition, names in looked_at.gone.items():
+        for partition, names in looked_at.deleted_names.items():
             by_partition[partition] = [
                 file for file in by_partition.get(partition, ()) if file.file_name not in names
             ]
@@ -140,10 +140,10 @@ class AppendCompactPlanner:
             self._subs, by_partition, pack_rules(self.table.schema), index_files
         )
         # While a snapshot is partly read, some of its deletions are unknown.
-        seen = (self._next or 1) - (1 if self._entries is None else 2)
-        return AppendPlan(tuple(tasks), has_more=has_more, seen=seen)
+        seen_id = (self._next or 1) - (1 if self._entries is None else 2)
+        return AppendPlan(tuple(tasks), has_more=has_more, seen_id=seen_id)
 
-    def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+    def _still_live(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
         """Return the failed tasks, reduced to files that are still live.
 
         While a task waited, a round may have read the snapshot that deletes its files. No later
