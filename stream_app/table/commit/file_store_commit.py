@@ -350,8 +350,8 @@ def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str)
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
-        f"{commit.commit_kind.value} commit {commit.committable.identifier} of user {user} {races}, "
-        f"last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        f"{commit.commit_kind.value} commit {commit.committable.identifier} of user {user} "
+        f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",
