@@ -311,9 +311,9 @@ def _snapshot_updates(
         if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
             continue
         document = ours[snapshot.snapshot_id]
-        here = {
+        in_catalog = {
             "schema-id": numbers[document["schema-id"]][1],
             # A catalog's times must ascend, but a rollback publishes an old snapshot.
             "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
         }
-        yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **here}))
+        yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **in_catalog}))

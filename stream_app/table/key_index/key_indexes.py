@@ -219,7 +219,7 @@ class KeyIndexes:
 
         def read(file: PlacedFile) -> list[pa.RecordBatch]:
             parts = (reader.by_share(file, rows) for rows in reader.read(file))
-            return [mine for part in parts for number, mine in part if number == share]
+            return [keys for part in parts for number, keys in part if number == share]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
         rows = pa.concat_batches([reader.no_keys(), *batches])

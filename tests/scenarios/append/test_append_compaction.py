@@ -265,7 +265,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(joined) == 3
     # Whoever begins anew sees all that is there.
     names = {file.file_name for file in joined}
-    assert len(planner.plan(starts_anew=True, taken=names).tasks) == 1
+    assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
 
 
 def test_what_another_writer_deletes_is_not_planned(tmp_path: Path) -> None:

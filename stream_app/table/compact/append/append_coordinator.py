@@ -125,9 +125,9 @@ class AppendCompactCoordinator:
         is_due = self.rounds.is_due or bool(self.failures.ready())
         if self.rounds.running is None and pending and is_due:
             units = [running.request.unit for running in self._running.values()]
-            taken = {file.file_name for unit in units for file in unit.files}
-            again = self.failures.take_ready()
-            self.rounds.begin(taken | self.failures.names(), again)
+            excluded = {file.file_name for unit in units for file in unit.files}
+            failed = self.failures.take_ready()
+            self.rounds.begin(excluded | self.failures.names(), failed)
         return begun
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
@@ -274,9 +274,9 @@ class FailedAppendTasks:
                 "%s: left as it is until the job is started again; the files beside it continue",
                 ", ".join(sorted(damaged)),
             )
-        again = tuple(file for file in files if file.file_name not in damaged)
-        if again:
-            self._again.append((request.partition, again))
+        undamaged = tuple(file for file in files if file.file_name not in damaged)
+        if undamaged:
+            self._again.append((request.partition, undamaged))
 
     def ready(self) -> list[Task]:
         """The failed tasks whose retry is due."""
