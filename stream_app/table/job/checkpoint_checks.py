@@ -105,8 +105,8 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
             f"source.starting-offsets = '{json.dumps(resume_offsets(begin, repeated))}'; or give "
-            "the job a new table; or set stream.repeated-records = store, if they are other records "
-            "(a topic that was recreated, another cluster's) or shall be stored again",
+            "the job a new table; or set stream.repeated-records = store, if they are other "
+            "records (a topic that was recreated, another cluster's) or shall be stored again",
         )
     _LOG.warning("%s\n  where: %s", problem, table.location)
 
