@@ -108,6 +108,7 @@ class MetadataCheck:
         return findings
 
     def _version(self, version: NamedVersion, snapshots: dict[int, Snapshot]) -> Iterator[Finding]:
+        """Yield the findings about one version: its schema, its files and its changelog."""
         snapshot = version.snapshot
         if snapshot is None:
             self._live = None
@@ -278,6 +279,7 @@ class MetadataCheck:
     def _vectors_of_dead_files(
         self, index: IndexManifestEntry, path: str, where: str
     ) -> Iterator[Finding]:
+        """Yield a finding if an index file has deletion vectors of files that are not live."""
         # Paimon's full compaction of a keyed table keeps the deletion vectors of the files that it
         # replaces.
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:

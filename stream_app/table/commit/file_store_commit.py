@@ -248,6 +248,7 @@ class FileStoreCommit:
         return snapshot
 
     def _race(self, commit: PlannedSnapshot, files: CommitFiles) -> Snapshot:
+        """Try to commit on top of the newest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]

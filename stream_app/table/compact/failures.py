@@ -79,11 +79,11 @@ class CompactionFailures(Generic[Key]):
         return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:
-        """Failures in a row."""
+        """Return the number of failures in a row."""
         return self._failures[key].count if key in self._failures else 0
 
     def last(self, key: Key) -> str:
-        """The last error, in one line."""
+        """Return the last error in one line."""
         error = self._failures[key].last_error
         if isinstance(error, StreamAppError) and error.where:
             return f"{error.problem} ({error.where})"

@@ -244,6 +244,7 @@ class IcebergPublisher:
     def _write(
         self, update: VersionUpdate, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
     ) -> bool:
+        """Write and publish a version; false if another writer published its number first."""
         version = max(next_version(update.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = max(update.base.next_row_id if update.base else 0, least.row_id)
@@ -306,6 +307,7 @@ class IcebergPublisher:
     def _metadata(
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
+        """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
         snapshots, tags = self._tags.history([*update.history, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}

@@ -267,7 +267,7 @@ class TableJob:
         return None if self._commit is None else self._commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """The external views that lag behind the newest snapshot. Any thread may call it."""
+        """Return the external views that lag behind the newest snapshot. Any thread may call it."""
         return self._callbacks.problems
 
     @property

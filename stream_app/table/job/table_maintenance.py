@@ -71,7 +71,7 @@ class MaintenanceMetrics:
         return self.snapshots_expired + self.partitions_expired + self.files
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
-        """The sum of both counts."""
+        """Return the sum of both counts."""
         # Each run of upkeep adds a few of these; `asdict` would take two thirds of its time.
         return MaintenanceMetrics(
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,

@@ -33,7 +33,7 @@ _SCRATCH = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> LayerSnapshot:
-    """The snapshot's version number, as layers record it."""
+    """Return the snapshot's version number, as layers record it."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
 

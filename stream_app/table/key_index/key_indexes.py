@@ -200,6 +200,7 @@ class KeyIndexes:
     def _changed(
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, Places]:
+        """Return the share's keys in the snapshots' added files, with their newest places."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         own = shares == {str(self.rule.shares)}

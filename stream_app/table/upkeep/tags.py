@@ -250,6 +250,7 @@ def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[fro
 
 
 def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
+    """Return the snapshot of this number, perhaps from another tag; None names the newest."""
     if number is None:
         latest = table.snapshots.latest()
         if latest is None:

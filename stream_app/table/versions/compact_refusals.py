@@ -52,6 +52,7 @@ class CompactableFiles:
         return self.table.options[WRITE_ONLY]
 
     def _check_schema(self, schema_id: int) -> None:
+        """Check that a compaction can rewrite files of a schema without a loss."""
         schema = self.table.schema
         if schema_id == schema.schema_id:
             return
