@@ -124,9 +124,9 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
 
 
-def _range_text(what: str, going: Sequence[int]) -> str:
-    first, last = going[0], going[-1]
-    return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
+def _range_text(noun: str, numbers: Sequence[int]) -> str:
+    first, last = numbers[0], numbers[-1]
+    return f"{noun} {first} goes" if first == last else f"{noun}s {first} to {last} go"
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
