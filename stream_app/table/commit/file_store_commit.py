@@ -106,10 +106,7 @@ class FileStoreCommit:
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         fixed = partial(_fixed, changes, check)
-        commit = PlannedSnapshot(
-            commit_kind=CommitKind.APPEND, committable=committable, changes=fixed
-        )
-        return self._publish(commit)
+        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, fixed))
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -124,10 +121,7 @@ class FileStoreCommit:
             return CompactOutcome()
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         commit = PlannedSnapshot(
-            commit_kind=CommitKind.COMPACT,
-            committable=committable,
-            changes=lambda _: changes,
-            is_outdated=are_overtaken,
+            CommitKind.COMPACT, committable, lambda _: changes, is_outdated=are_overtaken
         )
         try:
             return CompactOutcome(self._publish(commit))
@@ -176,12 +170,7 @@ class FileStoreCommit:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        planned = PlannedSnapshot(
-            commit_kind=CommitKind.OVERWRITE,
-            committable=committable,
-            changes=changes,
-            operation=operation,
-        )
+        planned = PlannedSnapshot(CommitKind.OVERWRITE, committable, changes, operation=operation)
         return self._publish(planned)
 
     def drop_partitions(
@@ -228,10 +217,8 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        kind, fixed = CommitKind.ANALYZE, partial(_fixed, changes, None)
-        return self._publish(
-            PlannedSnapshot(commit_kind=kind, committable=committable, changes=fixed)
-        )
+        fixed = partial(_fixed, changes, None)
+        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, fixed))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)

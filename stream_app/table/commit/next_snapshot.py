@@ -19,7 +19,7 @@ from stream_app.table.commit.metadata_files import CommitLists
 from stream_app.version import VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
     """A snapshot that a commit will publish.
 
