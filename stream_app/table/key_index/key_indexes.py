@@ -203,7 +203,7 @@ class KeyIndexes:
         """Return the share's keys in the snapshots' added files, with their newest places."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        own = shares == {str(self.rule.shares)}
+        by_rule = shares == {str(self.rule.shares)}
         added = [
             PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
@@ -214,7 +214,10 @@ class KeyIndexes:
             file
             for file in added
             if self.rule.may_have(
-                share, file.entry.bucket, by_rule=own, has_keys=index.places.counts[file.place] > 0
+                share,
+                file.entry.bucket,
+                by_rule=by_rule,
+                has_keys=index.places.counts[file.place] > 0,
             )
         ]
 
