@@ -72,7 +72,7 @@ def column_warnings(
     """
     return [
         JobWarning(
-            table=table, what=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
+            table=table, problem=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
         )
         for remark in remarks
     ]

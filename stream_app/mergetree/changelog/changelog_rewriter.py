@@ -114,7 +114,8 @@ class ChangelogRewriter:
                     changes = self._changes(window, part, merged)
                     if changes.num_rows:
                         changelog.write(changes)
-            done = WrittenFiles(*(w.close() if w is not None else () for w in (data, changelog)))
+            files = [w.close() if w is not None else () for w in (data, changelog)]
+            done = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
         return done
 

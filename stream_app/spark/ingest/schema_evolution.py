@@ -104,7 +104,7 @@ class SchemaEvolution:
     name: str = ""
     full_key: Callable[[str], str] = str
     renames: RenameRules | None = None
-    _kept: set[str] = field(init=False, default_factory=set)
+    _warned_of: set[str] = field(init=False, default_factory=set)
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def follow(
@@ -144,9 +144,9 @@ class SchemaEvolution:
             columns = ", ".join(map(repr, decision.awaited))
             if decision.waits and not rules.has_waited():
                 raise AwaitedStatementError(table.location, columns)
-            what = f"the columns {columns} are new, and no statement of the source says why"
+            problem = f"the columns {columns} are new, and no statement of the source says why"
             warnings.append(
-                JobWarning(table=self.name, what=what, fix=_RENAMED_BY_HAND, is_lasting=True)
+                JobWarning(table=self.name, problem=problem, fix=_RENAMED_BY_HAND, is_lasting=True)
             )
         if not decision.changes(table.schema):
             return False
@@ -175,14 +175,18 @@ class SchemaEvolution:
             )
         self._judged = judged if not evolved.changes else None
         fix = f"{_ALTER}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
-        kept = [column for column in evolved.kept_columns if column not in self._kept]
-        self._kept.update(kept)
+        lagging = [text for text in evolved.kept_columns if text not in self._warned_of]
+        self._warned_of.update(lagging)
         return [
-            *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.warns),
+            *(
+                JobWarning(table=self.name, problem=text, fix=fix)
+                for text in lagging
+                if self.rules.warns
+            ),
             *(
                 JobWarning(
                     table=self.name,
-                    what=remark.text(),
+                    problem=remark.text(),
                     fix=remark.remedy(self.full_key),
                     is_lasting=True,
                 )

@@ -365,6 +365,6 @@ def _print_warnings(
     for warning in warnings:
         if only is not None and warning.table not in ("", only):
             continue
-        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
+        fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
         in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
         print(f"warning: {warning}" if args.format == "text" else in_json)

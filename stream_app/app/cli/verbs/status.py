@@ -127,5 +127,5 @@ def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())
     for warning in status.warnings():
-        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        of_table = {"table": warning.table, "warning": warning.problem, "fix": warning.fix}
         print(orjson.dumps(of_table).decode() if as_json else f"warning: {warning}")

@@ -249,7 +249,7 @@ class LineageEvents(JobListener):
         if self._sender.problem is None:
             return None
         return JobWarning(
-            what="OpenLineage's service did not take an event, and the job continues: "
+            problem="OpenLineage's service did not take an event, and the job continues: "
             f"{self.hide(self._sender.problem)}",
             fix="correct stream.openlineage-url, or leave it out; the next event has what is lost",
         )
