@@ -106,8 +106,8 @@ class ChangelogRewriter:
                 merged = merging.merge_function.merge(
                     part.window, merging.layout, also_alone=part.also_alone
                 )
-                kept = merging.without_stale(merged)
-                rows = kept if drop_deletes else merged
+                fresh = merging.without_stale(merged)
+                rows = fresh if drop_deletes else merged
                 if data is not None and rows.num_rows:
                     data.write(rows)
                 if changelog is not None:
