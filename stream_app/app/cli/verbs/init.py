@@ -98,11 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
     parser.add_argument(
-        "--database", metavar="NAME", help="the database of the table (default: the source's)"
+        "--database", metavar="NAME", help="the table's database (default: the source's)"
     )
-    parser.add_argument(
-        "--name", metavar="NAME", help="the name of the table (default: the source's)"
-    )
+    parser.add_argument("--name", metavar="NAME", help="the table's name (default: the source's)")
     parser.add_argument(
         "--output",
         type=Path,

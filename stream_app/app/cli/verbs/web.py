@@ -18,8 +18,8 @@ compacted next, its schemas, tags, consumers and options, and rows and changes. 
 itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN has a token of 16
 characters or more: with the token an operator may compact, tag, and replay a quarantine there.
 
-Without --host the server answers on this machine alone. It has no passwords: with --host, everyone
-who reaches the port reads the tables. Other names of the machine need --name.
+Without --host the server answers on this machine alone. It has no passwords: with --host, every
+client that reaches the port reads the tables. Other names of the machine need --name.
 
 examples:
   stream-app web
