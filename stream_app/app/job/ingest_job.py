@@ -47,7 +47,7 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
-from stream_app.spark.jvm_watch import ending_with_jvm
+from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.epoch_pace import Pace
@@ -83,7 +83,7 @@ def ingest(
         stack.enter_context(watched.writing_events())
         signs.begin("Spark's session begins")
         spark, stop_requested = session.start(), threading.Event()
-        stack.enter_context(ending_with_jvm(spark, stop_requested))
+        stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,
             stream=stream,
@@ -116,7 +116,6 @@ class _IngestJob:
         driver_messages = self.stream.driver_messages
         on_driver = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
-            parts.callback(self.spark.stop)
             parts.callback(self.watched.metrics.jvm.detach)
             compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
             parts.callback(compactions.close)
@@ -219,7 +218,7 @@ class _IngestJob:
         )
         settings = StreamSettings(
             job_tables=job_tables,
-            stream=stream,
+            trigger=None if stream.is_available_now else stream.trigger,
             pace=feeds.pace,
             checkpoint=checkpoint,
             clock=self.clock,

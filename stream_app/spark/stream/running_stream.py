@@ -33,7 +33,7 @@ class SourceProgress:
 
 
 class Stream(Protocol):
-    """Cuts a source into epochs and gives them to the sink, in a thread of its own."""
+    """Cuts a source into epochs, and gives them to the committer, in a thread of its own."""
 
     def start(self) -> None:
         """Begin with the epoch that the checkpoint names."""
@@ -58,7 +58,7 @@ class Stream(Protocol):
 
 @dataclass(slots=True)
 class RunningStream:
-    """A stream with its sink.
+    """Runs a stream, and the committer's work between its epochs.
 
     Attributes:
         drains: whether the stream ends when the source is drained.
