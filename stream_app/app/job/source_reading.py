@@ -6,10 +6,11 @@ source can read, become a streaming query of Spark. `ingest_job` calls it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
@@ -20,12 +21,14 @@ from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
@@ -56,20 +59,38 @@ class StreamSettings:
     clock: Clock
 
 
+class SourceReading(Protocol[Messages]):
+    """A way to read a job's source: its epochs, and the stream that cuts the source into them."""
+
+    @property
+    def runner(self) -> JobRunner[Messages]:
+        """Runs the epochs."""
+        ...
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the messages of earlier epochs can be read again."""
+        ...
+
+    def stream(self, settings: StreamSettings, running: RunningStream[Messages]) -> Stream:
+        """Return the stream that cuts the source into epochs and passes them to the committer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SparkReading:
-    """Reads the source by Spark's streaming query, which cuts it into epochs."""
+    """Implements `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: FrameEpochs
 
     @property
     def goes_back(self) -> bool:
-        """Whether the reader can read the messages of earlier epochs again."""
+        """See `SourceReading.goes_back`."""
         return self.runner.read is not None
 
-    def stream(self, settings: StreamSettings, running: RunningStream) -> Stream:
-        """Return the stream that cuts the source into epochs and passes them to the committer."""
+    def stream(self, settings: StreamSettings, running: RunningStream[DataFrame]) -> Stream:
+        """See `SourceReading.stream`."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
@@ -82,7 +103,7 @@ class SparkReading:
 
 @dataclass(frozen=True, slots=True)
 class NativeReading:
-    """Reads ranges of the topics' offsets in tasks. The job itself plans the ranges.
+    """Implements `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
         reader: settings of the native reader; the client's options may contain passwords.
@@ -98,8 +119,10 @@ class NativeReading:
 
     goes_back: ClassVar[bool] = True
 
-    def stream(self, settings: StreamSettings, running: RunningStream) -> Stream:
-        """See `SparkReading.stream`."""
+    def stream(
+        self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
+    ) -> Stream:
+        """See `SourceReading.stream`."""
         committer, topics = running.committer, self.source
         borders = self._borders(settings)
         return TopicStream(
