@@ -246,7 +246,7 @@ class DatabaseTables:
         if not self._full:
             self._full = limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
-            self.state_file.warn([JobWarning(problem=text + limit.what, fix=limit.FIX)])
+            self.state_file.warn([JobWarning(problem=text + limit.why, fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -314,7 +314,7 @@ class DatabaseTables:
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.tables.source.format, table.schema):
-            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.what, notice.fix)
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:

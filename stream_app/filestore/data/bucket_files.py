@@ -89,6 +89,16 @@ class BucketFiles:
             new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
         )
 
+    def index_writer(self, prefix: str) -> RollingFileWriter:
+        """Return a writer of index files that have the rows of a data file.
+
+        Args:
+            prefix: the beginning of their names.
+        """
+        data_files = self._new_files(DATA_FILE_PREFIX, 0, FileSource.APPEND)
+        new_files = replace(data_files, new_name=lambda: prefix + data_files.new_name())
+        return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
+
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """Yield the live rows of a file."""
         vector = self.vectors.get(file.file_name)

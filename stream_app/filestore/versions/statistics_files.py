@@ -83,7 +83,7 @@ class StatisticsFiles:
         """
         path = self.paths.statistics(name)
         try:
-            return JsonObject.decode(self.file_io.read_bytes(path), what="statistics")
+            return JsonObject.decode(self.file_io.read_bytes(path), file_kind="statistics")
         except FileNotFoundError:
             raise CorruptFileError(
                 "the file of statistics that a snapshot names is missing",

@@ -177,7 +177,7 @@ class FileFacts:
     def findings(self, where: str) -> Iterator[Finding]:
         """Yield each difference between the file and its manifest entry."""
         for kind, problem, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
-            yield Finding(kind=kind, what=problem, where=where, fix=fix)
+            yield Finding(kind=kind, problem=problem, where=where, fix=fix)
 
     def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file

@@ -81,7 +81,7 @@ def cross_partition_findings(
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
-            what=f"{count} keys have rows in several places of the table, such as {example}; "
+            problem=f"{count} keys have rows in several places of the table, such as {example}; "
             "readers show them all",
             where=table.location,
             fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
@@ -192,8 +192,8 @@ class DoubledKeySearch:
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,
-                    what=f"{count} keys have more than one row above level 0, such as {example}; "
-                    "readers show them all",
+                    problem=f"{count} keys have more than one row above level 0, such as {example}"
+                    "; readers show them all",
                     where=self.table.paths.bucket(*bucket),
                     fix="merge the bucket whole: stream-app compact --full",
                 )
@@ -298,4 +298,4 @@ def _unknown(
 
 
 def _finding(problem: str, where: str) -> Finding:
-    return Finding(kind=FindingKind.HASH_INDEX, what=problem, where=where, fix=_FIX)
+    return Finding(kind=FindingKind.HASH_INDEX, problem=problem, where=where, fix=_FIX)

@@ -116,7 +116,7 @@ class MetadataCheck:
         if (schema_id := snapshot.schema_id) not in self._presence.schemas():
             yield Finding(
                 kind=FindingKind.SCHEMA,
-                what=f"schema {schema_id}, of which the version is, is missing",
+                problem=f"schema {schema_id}, of which the version is, is missing",
                 where=version.path,
                 fix=f"restore schema/schema-{schema_id} from a backup",
             )
@@ -129,7 +129,7 @@ class MetadataCheck:
             if same is not None and not is_same:
                 yield Finding(
                     kind=FindingKind.SNAPSHOTS,
-                    what="the tag is of another snapshot than the one that has its number",
+                    problem="the tag is of another snapshot than the one that has its number",
                     where=version.path,
                     fix="delete the tag: the table was rolled back behind it: "
                     "stream-app delete-tag",
@@ -191,7 +191,7 @@ class MetadataCheck:
         if names:
             yield Finding(
                 kind=FindingKind.MANIFEST,
-                what="the base manifests of the snapshot are not what the snapshot before had: "
+                problem="the base manifests of the snapshot are not what the snapshot before had: "
                 f"they differ in {len(names)} files, such as {names[0]}",
                 where=where,
                 fix=_ROLL_BACK,
@@ -289,7 +289,7 @@ class MetadataCheck:
         if dead:
             yield Finding(
                 kind=FindingKind.DELETION_VECTOR,
-                what=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
+                problem=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
                 f"are not live, such as {dead[0]}",
                 where=where,
                 fix="they do no harm to rows; a rewrite of the bucket takes them away",
@@ -305,7 +305,7 @@ def _of_delta(entry: ManifestEntry, where: str) -> Finding:
     problem = "adds a file that is there" if is_add else "deletes a file that is not there"
     return Finding(
         kind=FindingKind.MANIFEST,
-        what=f"the snapshot {problem}: {entry.file.file_name} at level {entry.file.level}",
+        problem=f"the snapshot {problem}: {entry.file.file_name} at level {entry.file.level}",
         where=where,
         fix=_ROLL_BACK,
     )
@@ -314,7 +314,7 @@ def _of_delta(entry: ManifestEntry, where: str) -> Finding:
 def _unreadable(version: NamedVersion) -> Finding:
     return Finding(
         kind=FindingKind.SNAPSHOTS,
-        what=version.problem,
+        problem=version.problem,
         where=version.path,
         fix="restore the file from a backup"
         + ("; or delete the tag" if version.kind is VersionKind.TAG else f"; or {_ROLL_BACK}"),

@@ -102,7 +102,7 @@ class TableCheck:
         """Yield each problem once, as soon as the check finds it."""
         yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
-            if (identity := (finding.kind, finding.what, finding.where)) not in yielded:
+            if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
                 yielded.add(identity)
                 yield self._with_needs(finding)
         if self._lost and self._needs is not None:
@@ -223,7 +223,8 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                what=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
+                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them "
+                "before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
@@ -238,7 +239,7 @@ def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
 def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
     return Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"{name}rows were not checked: {why}",
+        problem=f"{name}rows were not checked: {why}",
         where=table.version_root,
         fix="compare the rows with their source by the engine that made the table",
     )
@@ -247,7 +248,7 @@ def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
 def _branch_finding(table: FileStoreTable, name: str, problem: str) -> Finding:
     return Finding(
         kind=FindingKind.SCHEMA,
-        what=problem,
+        problem=problem,
         where=branch_root(table.location, name),
         fix="restore its folder schema from a backup; or delete the branch, if it is not needed",
     )
@@ -290,7 +291,7 @@ class _FileChecks:
             return [
                 Finding(
                     kind=FindingKind.DELETION_VECTOR,
-                    what=f"the deletion vector of {meta.data_file_name} {problem}",
+                    problem=f"the deletion vector of {meta.data_file_name} {problem}",
                     where=path,
                     fix="roll the table back to a snapshot or tag before this file: stream-app "
                     "rollback-to",

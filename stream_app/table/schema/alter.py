@@ -147,7 +147,7 @@ def evolve(
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept_columns
         decided = evolution(newest, source_table, rules.options, rules.made_columns)
-        kept_columns = tuple(map(str, decided.kept))
+        kept_columns = tuple(map(str, decided.kept_columns))
         return decided.changes
 
     schema = alter_by(table, changes_of)

@@ -69,12 +69,10 @@ class NarrowedColumns:
         """Return the columns that do not follow their source, with the reasons."""
         source_table = lowered_table(source_table) if self.lowers else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
-        kept_columns = evolution(
-            self.schema, source_table, self.rules.options, self.rules.made_columns
-        ).kept
+        evolved = evolution(self.schema, source_table, self.rules.options, self.rules.made_columns)
         return {
             kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
-            for kept_column in kept_columns
+            for kept_column in evolved.kept_columns
             if kept_column.column is not None
         }
 

@@ -72,7 +72,7 @@ def index_changes(
     unchanged: BucketVectors = {}
     changed = dict(deleted)
     for rewrite in plan:
-        for name, vector in files.read(rewrite.entry, {*rewrite.kept, *deleted}).items():
+        for name, vector in files.read(rewrite.entry, {*rewrite.moved_files, *deleted}).items():
             if name in changed:
                 changed[name] = changed[name].union(vector)
             else:

@@ -43,7 +43,7 @@ class FilePresence:
         actual_size = self._folders[folder].get(name)
         if actual_size is None:
             problem = "a file is missing"
-            yield Finding(kind=FindingKind.FILE_MISSING, what=problem, where=path, fix=_RESTORE)
+            yield Finding(kind=FindingKind.FILE_MISSING, problem=problem, where=path, fix=_RESTORE)
         elif size is not None and actual_size != size:
             problem = f"a file has {actual_size} bytes, what names it says {size}"
-            yield Finding(kind=FindingKind.FILE_SIZE, what=problem, where=path, fix=_RESTORE)
+            yield Finding(kind=FindingKind.FILE_SIZE, problem=problem, where=path, fix=_RESTORE)

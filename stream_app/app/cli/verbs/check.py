@@ -334,7 +334,7 @@ def _check_one(
 def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
     if isinstance(error, CorruptFileError):
         kind, problem = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
-        yield Finding(kind=kind, what=problem, where=error.where or where, fix=error.fix)
+        yield Finding(kind=kind, problem=problem, where=error.where or where, fix=error.fix)
     else:
         yield from _not_compared(where, error)
 
@@ -342,7 +342,7 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _refused(origin: Origin, why: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
+        problem=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
         where="stream.quarantine",
         fix="remove this cause, and replay the records (stream-app quarantine replay)",
     )
@@ -350,7 +350,7 @@ def _refused(origin: Origin, why: str) -> Iterator[Finding]:
 
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
     problem = f"the table was not compared with its source: {error.problem}"
-    yield Finding(kind=FindingKind.NOT_COMPARED, what=problem, where=where, fix=error.fix)
+    yield Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=error.fix)
 
 
 def _print_warnings(
