@@ -1,5 +1,5 @@
 """A job's files in its checkpoint. Start with `job_state`.
 
-They are the log of epochs, the epochs' borders, the job's state with its held tables, requests to
-resume one, and the plan of a first load.
+The log has its epochs and their borders. The job's state has its held tables, and requests to
+resume one lie beside it. The last file is the plan of a first load.
 """
