@@ -121,14 +121,14 @@ class JobFeeds:
         return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
 
     def close(self) -> None:
-        """Close all of the tables' jobs, and wait for their upkeep to end.
+        """Close the upkeep of all tables, and wait for its end.
 
         Raises:
-            StreamAppError: the error of the first table whose job cannot be closed.
+            StreamAppError: the error of the first table whose upkeep cannot be closed.
         """
         with ExitStack() as closing:
             for job in self._jobs:
-                closing.callback(job.close)
+                closing.callback(job.upkeep.close)
 
     def _feed(
         self,

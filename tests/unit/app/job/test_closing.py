@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,6 @@ from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.stream.epoch_pace import FixedPace
-from stream_app.table.job.table_job import TableJob
 from tests.support.tables.small_table import StandingClock, small_table
 
 
@@ -98,7 +98,7 @@ class _NoOptions(dict[Any, Any]):
         return None
 
 
-def test_all_jobs_of_tables_are_closed_though_one_fails(
+def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compactions: Any = SimpleNamespace(at_once=1)
@@ -112,17 +112,17 @@ def test_all_jobs_of_tables_are_closed_though_one_fails(
         stopping=lambda: False,
         events=EventLog(StandingClock()),
     )
-    names = ["a", "b", "c"]
-    for name in names:
-        feeds.of_table(name, small_table(tmp_path / name, "k INT, v INT", ["k"]).table)
     closed = []
 
-    def close(job: TableJob) -> None:
-        closed.append(name := Path(job.table.location).name)
+    def close(name: str) -> None:
+        closed.append(name)
         if name != "c":
             raise CompactionError(f"{name} is not closed")
 
-    monkeypatch.setattr(TableJob, "close", close)
+    names = ["a", "b", "c"]
+    for name in names:
+        feed = feeds.of_table(name, small_table(tmp_path / name, "k INT, v INT", ["k"]).table)
+        monkeypatch.setattr(feed.job.upkeep, "close", partial(close, name))
     with pytest.raises(CompactionError, match="a is not closed"):
         feeds.close()
     assert sorted(closed) == names
