@@ -127,7 +127,7 @@ class WholeBorders:
     def _without_rest(
         self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
-        """The end when nothing is whole: the begin for a while, then one without the rest."""
+        """Return the end if no transaction is whole: the begin for a while, then a forced end."""
         now, last = self.clock.steady_seconds(), self._last(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
@@ -167,7 +167,10 @@ def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
 
 
 def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
-    """The ends; the target where a partition has no message. A new one without any is left out."""
+    """Cut the target back to the ends of whole transactions.
+
+    A partition without messages ends at the target; a new one without any is left out.
+    """
     cut: dict[str, dict[str, int]] = {}
     for topic, partitions in target.items():
         for partition, at in partitions.items():
