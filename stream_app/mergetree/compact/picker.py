@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, pick_full
+from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, full_compaction_unit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactUnit
@@ -136,7 +136,7 @@ class MergeTreePicker:
 
     def _full(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        return pick_full(
+        return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),
             lambda file: self.rewrite_all or self.must_rewrite(file),

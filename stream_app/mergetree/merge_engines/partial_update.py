@@ -175,7 +175,7 @@ def grouped_changes(
 def _with_first_deletes(
     keys: KeySegments, kinds: npt.NDArray[np.int8]
 ) -> tuple[SegmentChanges, npt.NDArray[np.int8], Mask]:
-    """The rows of all keys as changes; a delete that begins a merged key makes two of them.
+    """Return the rows of all keys as changes; a delete that begins a merged key makes two of them.
 
     Args:
         kinds: int8 [m], of `keys.rows`.

@@ -130,6 +130,7 @@ class DataType:
                 return self._scalar_text()
 
     def _scalar_text(self) -> str:
+        """Return the SQL name of a scalar type, with its arguments."""
         match self.root:
             case TypeRoot.VARCHAR if self.length == STRING_MAX:
                 return "STRING"
@@ -166,7 +167,7 @@ class DataType:
         return (*inner, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """Return the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
+        """Yield the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
@@ -206,7 +207,7 @@ class DataType:
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
-        """Return the ids of fields of ROWs, at any depth."""
+        """Yield the ids of fields of ROWs, at any depth."""
         for field in self.fields:
             yield field.field_id
         for inner_type in self.inner:
@@ -274,6 +275,7 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
 
 
 def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
+    """Return the type of this name and arguments; None if there is no such type."""
     if name in _NO_ARGUMENT and first is None and not zone:
         return DataType(root=_NO_ARGUMENT[name])
     if name in _LENGTH and second is None and not zone:

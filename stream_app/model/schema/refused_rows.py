@@ -117,6 +117,7 @@ def _changes(refused: RefusedRows) -> str:
 
 
 def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
+    """Yield the columns whose aggregate functions cannot undo a value."""
     for name, how in rules.aggregates.items():
         if how.ignores_retract or AGGREGATE_FUNCTIONS[how.function].takes_back:
             continue
@@ -142,6 +143,7 @@ def _of_nulls(
     rules: MergeRules,
     sent_kinds: frozenset[RowKind],
 ) -> Iterator[RefusedRows]:
+    """Yield the NOT NULL columns that a delete would leave without a value."""
     ordering = {name for group in rules.groups for name in group.sequence}
     merged = rules.group_of.keys() - ordering if rules.groups else rules.aggregates.keys()
     for column in columns:

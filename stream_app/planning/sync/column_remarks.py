@@ -42,7 +42,7 @@ class TableRemark:
     remark: Remark
 
     def text(self) -> str:
-        """The remark, with the names before its verb."""
+        """Return the remark, with the names before its verb."""
         word = "column" if len(self.columns) == 1 else "each of the columns"
         return f"{word} {', '.join(self.columns)} {self.remark.predicate}"
 

@@ -31,7 +31,8 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
-from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
+from stream_app.model.options.merge_options import NO_LIMIT
+from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def collected_elements(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:

@@ -164,6 +164,7 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 def _in_rounds(
     nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
 ) -> Folded:
+    """Fold the changes of all segments, one change of each segment a round."""
     counts, count = counted_changes(nested.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
