@@ -116,9 +116,9 @@ class ChangelogRewriter:
                     if changes.num_rows:
                         changelog.write(changes)
             files = [w.close() if w is not None else () for w in (data, changelog)]
-            done = WrittenFiles(data=files[0], changelog=files[1])
+            written = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
-        return done
+        return written
 
     def _changes(
         self, window: LevelWindow, part: WindowBefore, merged: pa.RecordBatch

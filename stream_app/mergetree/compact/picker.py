@@ -52,7 +52,7 @@ class Picker(Protocol):
         """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
-    def note_restored(self, before: Levels, now: Levels, running: CompactUnit | None) -> None:
+    def note_restored(self, before: Levels, after: Levels, running: CompactUnit | None) -> None:
         """Note that another writer changed the bucket."""
         ...
 
@@ -111,13 +111,13 @@ class MergeTreePicker:
     def note_restored(
         self,
         before: Levels,
-        now: Levels,
+        after: Levels,
         running: CompactUnit | None,  # noqa: ARG002
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in before.all_files()}
         self._has_flushed |= any(
-            file.level == 0 and file.file_name not in names for file in now.all_files()
+            file.level == 0 and file.file_name not in names for file in after.all_files()
         )
 
     def _due(self, levels: Levels, local_ms: int, *, rests: bool) -> CompactUnit | None:

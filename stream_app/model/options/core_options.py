@@ -232,10 +232,10 @@ def check_purpose(
     if not reasons:
         return
     fix = _FIX[purpose]
-    going = [key for key, refusal in refused if refusal.may_go] + unknown
-    if len(going) == len(reasons):
+    removable = [key for key, refusal in refused if refusal.may_go] + unknown
+    if len(removable) == len(reasons):
         fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
-        fix += " ".join(f"--unset {key}" for key in going)
+        fix += " ".join(f"--unset {key}" for key in removable)
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 

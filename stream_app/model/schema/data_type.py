@@ -197,8 +197,9 @@ class DataType:
         if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
             return False
         return all(
-            mine.fits_into(theirs, by_ids=by_ids) and (theirs.nullable or not mine.nullable)
-            for mine, theirs in zip(self.inner, other.inner, strict=True)
+            inner.fits_into(other_inner, by_ids=by_ids)
+            and (other_inner.nullable or not inner.nullable)
+            for inner, other_inner in zip(self.inner, other.inner, strict=True)
         )
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:

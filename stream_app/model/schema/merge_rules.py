@@ -112,8 +112,8 @@ class MergeRules:
         """The columns that count a record twice if it is stored twice."""
         return tuple(
             name
-            for name, how in self.aggregates.items()
-            if AGGREGATE_FUNCTIONS[how.function].counts and not how.takes_each_once
+            for name, aggregate in self.aggregates.items()
+            if AGGREGATE_FUNCTIONS[aggregate.function].counts and not aggregate.takes_each_once
         )
 
     @property

@@ -84,8 +84,8 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
         yield _Source(None, name, is_cased)
         return
     parts = name.split("_")
-    for at in range(1, len(parts)):
-        database, table = "_".join(parts[:at]), "_".join(parts[at:])
+    for position in range(1, len(parts)):
+        database, table = "_".join(parts[:position]), "_".join(parts[position:])
         if table and database:
             yield _Source(database, table, is_cased)
 
