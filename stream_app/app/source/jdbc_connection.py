@@ -56,7 +56,7 @@ def database_errors(url: JdbcUrl) -> Iterator[None]:
         ) from None
 
 
-def answers(connection: Any, query: str) -> list[Any]:
+def query_rows(connection: Any, query: str) -> list[Any]:
     """Return the rows of a query's result."""
     with connection.cursor() as cursor:
         cursor.execute(query)
@@ -68,6 +68,6 @@ def log_position(connection: Any, url: JdbcUrl) -> str:
     for query in _POSITIONS[url.driver]:
         # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
-            [(position,)] = answers(connection, query)
+            [(position,)] = query_rows(connection, query)
             return str(position)
     return "an unknown position"

@@ -16,9 +16,9 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.planning.compact.append_compaction import (
     PackRules,
     SubCoordinator,
-    full_compaction_files,
     in_sequence,
     pick_compact_before,
+    pick_full_rewrite,
     plan_round,
 )
 from tests.support.suite.datadriven import Case, run_file
@@ -96,7 +96,7 @@ def window(case: Case) -> str:
 
 
 def full(case: Case) -> str:
-    picked = full_compaction_files(
+    picked = pick_full_rewrite(
         in_sequence(files_of(case.input)),
         compaction_file_size=int(case.args["large"]),
         rewrite_all="rewrite-all" in case.args,
