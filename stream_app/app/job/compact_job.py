@@ -100,7 +100,7 @@ def _merge_files(
         with logging_about(table=table.label):
             _Compaction(job, work, stop_requested, observers.listeners).run()
     finally:
-        work.close()
+        work.upkeep.close()
         compactions.close()
         observers.jvm.detach()
         spark.stop()
@@ -206,7 +206,7 @@ class _Compaction:
             return set()
         self._snapshot_id = number
         buckets = choice.buckets(table, latest)
-        committer.touch(buckets)
+        committer.state.follow_with(buckets)
         if choice.is_a_choice:
             committer.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():

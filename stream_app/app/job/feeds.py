@@ -122,7 +122,7 @@ class JobFeeds:
     def close(self) -> None:
         """Close the tables' jobs, which waits for their upkeep to end."""
         for job in self._jobs:
-            job.close()
+            job.upkeep.close()
 
     def _feed(
         self,
