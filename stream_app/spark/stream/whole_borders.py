@@ -131,11 +131,11 @@ class WholeBorders:
         now, last = self.clock.steady_seconds(), self._last(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
-        if not cut.open or (has_topic and not cut.is_overtaken):
+        if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waits_since = None
         elif self._waits_since is None:
             self._waits_since = now
-            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
+            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open_transactions))
         waited = 0.0 if self._waits_since is None else now - self._waits_since
         if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
             if epoch not in self._borders:
@@ -144,7 +144,7 @@ class WholeBorders:
         self._waits_since = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
-            epoch, waited, "; ".join(cut.open),
+            epoch, waited, "; ".join(cut.open_transactions),
         )  # fmt: skip
         torn = self._cut(last, newest, is_forced=True)
         self._note(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
