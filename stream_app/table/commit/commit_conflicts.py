@@ -157,7 +157,7 @@ class CommitConflicts:
                 return
             yield SnapshotDelta(
                 snapshot_id=snapshot.snapshot_id,
-                kind=snapshot.commit_kind,
+                commit_kind=snapshot.commit_kind,
                 commit_user=snapshot.commit_user,
                 entries=entries,
             )
