@@ -21,7 +21,7 @@ _OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 
 def _key_of(offsets: Offsets) -> _OffsetsKey:
-    """A key that is equal for equal offsets."""
+    """Return a hashable key, which is equal for equal offsets."""
     return tuple((topic, tuple(sorted(offsets[topic].items()))) for topic in sorted(offsets))
 
 

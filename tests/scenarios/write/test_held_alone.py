@@ -109,7 +109,9 @@ def filtered(committer: EpochCommitter[Parts]) -> None:
         decode = unfiltered(table)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
-            condition=to_expression(predicate), merges_by_key=False, known=KnownColumns.IMAGES
+            condition=to_expression(predicate),
+            merges_by_key=False,
+            known_columns=KnownColumns.IMAGES,
         )
         return decode.with_steps({StepPlace.FILTER_OF_ROWS: step})
 

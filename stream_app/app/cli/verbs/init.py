@@ -173,7 +173,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else other_format(source.format, [messages])
-        reason = "" if notice is None else f": {notice.what}"
+        reason = "" if notice is None else f": {notice.problem}"
         raise WrongSourceError(
             f"no message shows a column{reason}",
             where=f"topic {args.from_topic}",
