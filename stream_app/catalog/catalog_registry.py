@@ -78,8 +78,8 @@ def _file_system(
 
 def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
     login = {"user": JDBC_USER.read(options), "password": JDBC_PASSWORD.read(options)}
-    given = {key: value for key, value in login.items() if value}
-    url = parse_jdbc_url(URI.read(options), URI.key, login=given)
+    login = {key: value for key, value in login.items() if value}
+    url = parse_jdbc_url(URI.read(options), URI.key, login=login)
     connections = Connections(url, CLIENT_POOL_SIZE.read(options))
     lock = JdbcLock(
         connections=connections,
@@ -142,9 +142,9 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 
 def has_lock(options: Mapping[str, str]) -> bool:
     """Whether commits hold the catalog's lock, by default on object stores, as in Paimon."""
-    given = LOCK_ENABLED.read(options)
-    if given is not None:
-        return given
+    choice = LOCK_ENABLED.read(options)
+    if choice is not None:
+        return choice
     store = store_of(WAREHOUSE.read(options))
     return store is not None and store.takes_lock
 

@@ -184,8 +184,8 @@ class LockedEnvironment:
 
 def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
     """Whether a process that created a table crashed before it registered the table."""
-    there = schemas.latest()
-    return there is not None and there.options.get(CATALOG.key) == owner
+    schema = schemas.latest()
+    return schema is not None and schema.options.get(CATALOG.key) == owner
 
 
 def unknown_table(path: str, catalog: str) -> UsageError:

@@ -214,10 +214,10 @@ class DemoFolder:
         """The names of all schemas and snapshots, and each table's first schema, which identifies
         it.
         """
-        made = sorted(self.database.glob("*/schema/schema-0"))
+        first_schemas = sorted(self.database.glob("*/schema/schema-0"))
         names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
         return "\n".join(
-            [*(path.read_text() for path in made)]
+            [*(path.read_text() for path in first_schemas)]
             + [str(path.relative_to(self.database)) for path in names]
         )
 
@@ -335,10 +335,10 @@ class _Demo:
         """The number of snapshots of all tables."""
         return sum(table.latest for table in self._state.tables.values())
 
-    def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
+    def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
         said_at = since
-        self._state.wait_until(what)
+        self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
@@ -349,10 +349,10 @@ class _Demo:
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
-                    self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")
+                    self._say(f"{goal}: {reached[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
-                        f"the demo waited {what}, and nothing happened for "
+                        f"the demo waited {goal}, and nothing happened for "
                         f"{SECONDS_WITHOUT_PROGRESS_MAX} s",
                         where=str(self._job.log_file),
                         fix="see what the job says there",

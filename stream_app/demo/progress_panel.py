@@ -155,8 +155,8 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     grid.add_row("", "rows", *columns, style="dim")
     for name, (source, *others) in sides.items():
         rows = f"{source.rows:,}"
-        for there in others:
-            rows += f", table {there.rows:,}" if there.rows != source.rows else ""
+        for other in others:
+            rows += f", table {other.rows:,}" if other.rows != source.rows else ""
         checksums = (side.checksum for side in (source, *others))
         style = "" if are_equal(sides[name]) else "bold red"
         grid.add_row(name, rows, *checksums, style=style)

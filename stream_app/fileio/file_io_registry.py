@@ -126,14 +126,14 @@ def path_beside(root: str, location: str) -> str:
     )
 
 
-def is_same_location(one: str, other: str) -> bool:
+def is_same_location(location: str, other: str) -> bool:
     """Whether two locations, in any spelling, name the same place.
 
     Raises:
         UsageError: a location has an unknown scheme.
     """
-    here, there = _store(one), _store(other)
-    return here is there and here.is_same(one, other)
+    store, other_store = _store(location), _store(other)
+    return store is other_store and store.is_same(location, other)
 
 
 def _store(location: str, stores: Sequence[Store] = STORES) -> Store:

@@ -16,9 +16,9 @@ def _open(
     return local_path(location), LocalFileIO()
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(path: str, other: str) -> bool:
     """Whether two paths are equal after links are followed."""
-    return Path(local_path(one)).resolve() == Path(local_path(other)).resolve()
+    return Path(local_path(path)).resolve() == Path(local_path(other)).resolve()
 
 
 def _path_beside(_root: str, location: str) -> str | None:

@@ -148,8 +148,11 @@ class FileStorePathFactory:
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
-        folder = self.bucket(partition, bucket) if self.index_in_bucket else self.index_folder
-        return f"{folder}/{file.file_name}"
+        return f"{self.index_folder_of(partition, bucket)}/{file.file_name}"
+
+    def index_folder_of(self, partition: bytes, bucket: int) -> str:
+        """Return the folder of a bucket's new index files."""
+        return self.bucket(partition, bucket) if self.index_in_bucket else self.index_folder
 
 
 def new_name(kind: str) -> str:

@@ -231,9 +231,10 @@ def deserialize_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...
     return decode_row(data[4:], types)
 
 
-def _corrupt(what: str) -> CorruptFileError:
+def _corrupt(problem: str) -> CorruptFileError:
     return CorruptFileError(
-        what, fix="the manifest is damaged: restore the table from a backup or roll back to a tag"
+        problem,
+        fix="the manifest is damaged: restore the table from a backup or roll back to a tag",
     )
 
 

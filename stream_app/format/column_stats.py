@@ -133,13 +133,13 @@ def value_stats(
         else source.column(name, data_type, parsed, bounds=name not in skip and parsed.bounds)
         for name, data_type in columns
     ]
-    known = [index for index, stats in enumerate(collected) if stats.null_count is not None]
+    with_stats = [index for index, stats in enumerate(collected) if stats.null_count is not None]
     stats = _simple_stats(
-        [collected[index] for index in known], [columns[index][1] for index in known]
+        [collected[index] for index in with_stats], [columns[index][1] for index in with_stats]
     )
-    if len(known) == len(columns):
+    if len(with_stats) == len(columns):
         return stats, None
-    return stats, tuple(columns[index][0] for index in known)
+    return stats, tuple(columns[index][0] for index in with_stats)
 
 
 def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:

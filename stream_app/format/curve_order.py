@@ -32,17 +32,17 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
     """
     words = np.zeros(len(values), dtype=np.uint64)
     valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    there = values.drop_null()
+    present = values.drop_null()
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
-        text = text_words(there)
+        text = text_words(present)
         prefix = text.words_at[text.starts].byteswap()
         words[valid] = prefix & _PREFIXES[np.minimum(text.lengths, 8)]
     elif data_type.root is TypeRoot.DECIMAL:
-        halves = np.frombuffer(there.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+        halves = np.frombuffer(present.buffers()[1], dtype=np.uint64).reshape(-1, 2)
         upper = int(data_type.precision > 18)
-        words[valid] = halves[there.offset : there.offset + len(there), upper] ^ _SIGN
+        words[valid] = halves[present.offset : present.offset + len(present), upper] ^ _SIGN
     else:
-        numbers = sort_keys(index_numbers(there, data_type), data_type)
+        numbers = sort_keys(index_numbers(present, data_type), data_type)
         words[valid] = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
     return words
 

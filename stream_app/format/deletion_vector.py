@@ -91,7 +91,7 @@ class DeletionVector:
 
         A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
         """
-        kept = np.ones(count, dtype=np.bool_)
+        is_live = np.ones(count, dtype=np.bool_)
         stop = start + count
         if isinstance(self.bitmap, FrozenBitMap64):
             deleted = np.asarray((self.bitmap & FrozenBitMap64(range(start, stop))).to_array())
@@ -99,8 +99,8 @@ class DeletionVector:
             # pyroaring crashes on a range beyond 32 bits.
             rows = range(min(start, _BITMAP32_END), min(stop, _BITMAP32_END))
             deleted = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
-        kept[deleted.astype(np.int64) - start] = False
-        return kept
+        is_live[deleted.astype(np.int64) - start] = False
+        return is_live
 
     def union(self, other: DeletionVector) -> DeletionVector:
         """Return the union of both, with 64 bits if either has 64."""
@@ -130,8 +130,8 @@ def live_rows(
             f"a deletion vector deletes row {vector.bitmap.max()} of a file of {row_count} rows"
         )
     for place, batch in placed:
-        kept = vector.keep_mask(place, batch.num_rows)
-        live = batch if kept.all() else batch.filter(pa.array(kept))
+        is_live = vector.keep_mask(place, batch.num_rows)
+        live = batch if is_live.all() else batch.filter(pa.array(is_live))
         if live.num_rows:
             yield live
 
@@ -223,7 +223,7 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
     return vector
 
 
-def _corrupt(what: str) -> CorruptFileError:
+def _corrupt(problem: str) -> CorruptFileError:
     return CorruptFileError(
-        what, fix="restore the file from a backup, or roll the table back to a tag"
+        problem, fix="restore the file from a backup, or roll the table back to a tag"
     )

@@ -36,16 +36,16 @@ def _digest(value: Mapping[str, object]) -> str:
 
 
 class JsonObject:
-    """A decoded JSON object that is read key by key. `what` names the kind of file in errors."""
+    """A decoded JSON object that is read key by key. Errors name its `file_kind`."""
 
-    def __init__(self, value: Any, *, what: str) -> None:
+    def __init__(self, value: Any, *, file_kind: str) -> None:
         if not isinstance(value, dict):
-            raise _corrupt(what, f"it is {type(value).__name__}, not an object")
+            raise _corrupt(file_kind, f"it is {type(value).__name__}, not an object")
         self._value = value
-        self._what = what
+        self._file_kind = file_kind
 
     @classmethod
-    def decode(cls, data: bytes, *, what: str) -> JsonObject:
+    def decode(cls, data: bytes, *, file_kind: str) -> JsonObject:
         """Decode a file.
 
         Raises:
@@ -54,15 +54,15 @@ class JsonObject:
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise _corrupt(what, str(error)) from error
+            raise _corrupt(file_kind, str(error)) from error
         stored = value.pop(DIGEST, None) if isinstance(value, dict) else None
         if stored is not None and stored != _digest(value):
             raise CorruptFileError(
-                f"a {what} file is not what was written: its digest is another",
+                f"a {file_kind} file is not what was written: its digest is another",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
                 f"edited on purpose, remove its key {DIGEST!r}",
             )
-        return cls(value, what=what)
+        return cls(value, file_kind=file_kind)
 
     def raw(self, key: str) -> Any:
         """Return the decoded value, or None."""
@@ -95,12 +95,12 @@ class JsonObject:
             return None
         return {name: _java_text(item) for name, item in value.items()}
 
-    def unknown_keys(self, known: Collection[str]) -> tuple[str, ...]:
+    def unknown_keys(self, known_keys: Collection[str]) -> tuple[str, ...]:
         """Return the unknown keys that have a value."""
         return tuple(
             key
             for key, value in self._value.items()
-            if key not in known and value not in (None, [], {})
+            if key not in known_keys and value not in (None, [], {})
         )
 
     def _typed(self, key: str, kind: type[_T]) -> _T | None:
@@ -109,14 +109,14 @@ class JsonObject:
             return None
         if not isinstance(value, kind) or isinstance(value, bool):
             raise _corrupt(
-                self._what, f"{key!r} is {value!r}, which is not of type {kind.__name__}"
+                self._file_kind, f"{key!r} is {value!r}, which is not of type {kind.__name__}"
             )
         return value
 
     def _present(self, key: str, value: _T | None, default: _T | None) -> _T:
         chosen = default if value is None else value
         if chosen is None:
-            raise _corrupt(self._what, f"{key!r} is missing")
+            raise _corrupt(self._file_kind, f"{key!r} is missing")
         return chosen
 
 
@@ -125,8 +125,8 @@ def _java_text(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _corrupt(what: str, why: str) -> CorruptFileError:
+def _corrupt(file_kind: str, why: str) -> CorruptFileError:
     return CorruptFileError(
-        f"cannot read a {what} file: {why}",
+        f"cannot read a {file_kind} file: {why}",
         fix="restore the file from a backup, or roll the table back to a tag",
     )

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import (
 from stream_app.model.schema.table_schema import TableSchema, unread_blobs
 
 _VERSION = 3
-_WHAT = "schema"
+_FILE_KIND = "schema"
 
 
 def encode_schema(schema: TableSchema) -> bytes:
@@ -87,11 +87,11 @@ def decode_schema(data: bytes) -> TableSchema:
         UnsupportedTableError: a column is a MULTISET, or of an unknown type; or it has BLOBs of
             `unread_blobs`.
     """
-    json = JsonObject.decode(data, what=_WHAT)
+    json = JsonObject.decode(data, file_kind=_FILE_KIND)
     schema = TableSchema(
         schema_id=json.integer("id"),
         fields=RowType(
-            tuple(_field(JsonObject(item, what=_WHAT)) for item in json.items("fields"))
+            tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in json.items("fields"))
         ),
         highest_field_id=json.integer("highestFieldId"),
         partition_keys=_names(json, "partitionKeys"),
@@ -124,7 +124,7 @@ _KNOWN_OF_COLUMN = frozenset({"id", "name", "type", "description", "defaultValue
 
 
 def _unknown_of_columns(json: JsonObject) -> list[str]:
-    columns = [JsonObject(item, what=_WHAT) for item in json.items("fields")]
+    columns = [JsonObject(item, file_kind=_FILE_KIND) for item in json.items("fields")]
     return [
         f"{column.text('name')}.{key}"
         for column in columns
@@ -152,7 +152,7 @@ def _data_type(value: object, *, column: str) -> DataType:
     if not isinstance(value, dict):
         raise _unsupported(value, column)
     kind = str(value.get("type"))
-    json = JsonObject(value, what=_WHAT)
+    json = JsonObject(value, file_kind=_FILE_KIND)
     nullable = "NOT NULL" not in kind
     match kind.removesuffix(" NOT NULL"):
         case "ARRAY":
@@ -169,7 +169,7 @@ def _data_type(value: object, *, column: str) -> DataType:
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
         case "ROW":
             items = json.items("fields")
-            fields = tuple(_field(JsonObject(item, what=_WHAT)) for item in items)
+            fields = tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
             return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
         case _:
             raise _unsupported(kind, column)

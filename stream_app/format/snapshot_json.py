@@ -43,7 +43,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
     Raises:
         CorruptFileError: the bytes are not JSON, or a required key is missing.
     """
-    json = JsonObject.decode(data, what="snapshot")
+    json = JsonObject.decode(data, file_kind="snapshot")
     values = {name: read(json, key) for key, (name, read) in _FIELDS.items()}
     return Snapshot(**values, unknown_fields=json.unknown_keys(_KNOWN))
 
@@ -103,7 +103,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
     Raises:
         CorruptFileError: the bytes are not JSON, or not a snapshot.
     """
-    json = JsonObject.decode(data, what="tag")
+    json = JsonObject.decode(data, file_kind="tag")
     seconds = json.raw("tagTimeRetained")
     try:
         return Tag(

@@ -276,7 +276,7 @@ def name_end(place: int) -> int:
 def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
     """The place behind any value, which may lie beyond the limit."""
     objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
-    one = np.uint64(1)
+    bit = np.uint64(1)
     while place < limit:
         byte = byte_at(place)
         if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
@@ -285,7 +285,7 @@ def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state m
             is_object = byte == OBJECT_BEGIN
             place = blank_end(place + 1, limit)
             if byte_at(place) != (OBJECT_END if is_object else ARRAY_END):
-                objects, depth = objects << one | np.uint64(is_object), depth + 1
+                objects, depth = objects << bit | np.uint64(is_object), depth + 1
                 if is_object:
                     place = _inner_name_end(place, limit)
                     if place < 0:
@@ -300,15 +300,15 @@ def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state m
             place = blank_end(place, limit)
             if place >= limit or byte_at(place) not in (OBJECT_END, ARRAY_END):
                 break
-            if byte_at(place) != (OBJECT_END if objects & one else ARRAY_END):
+            if byte_at(place) != (OBJECT_END if objects & bit else ARRAY_END):
                 return DECLINED
-            objects, depth, place = objects >> one, depth - 1, place + 1
+            objects, depth, place = objects >> bit, depth - 1, place + 1
         if depth == 0:
             return place
         if place >= limit or byte_at(place) != COMMA:
             return DECLINED
         place = blank_end(place + 1, limit)
-        if objects & one:
+        if objects & bit:
             place = _inner_name_end(place, limit)
             if place < 0:
                 return DECLINED

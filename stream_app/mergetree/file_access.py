@@ -14,6 +14,7 @@ import pyarrow as pa
 from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,13 @@ class WrittenFiles:
 
     Attributes:
         refused: rows that could not be written, with the reason; see `fill_unchanged`.
+        index: the added and deleted index files.
     """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     refused: tuple[pa.RecordBatch, ...] = ()
+    index: tuple[IndexManifestEntry, ...] = ()
 
 
 class KeyValueFileWriter(Protocol):
@@ -57,6 +60,31 @@ class OldRows(Protocol):
             columns: the columns that the rows must have besides the key.
             newer: files of the bucket that no snapshot names yet.
         """
+        ...
+
+
+class HiddenChanges(Protocol):
+    """The changes of a bucket with which no version of a row begins or ends."""
+
+    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+        """Return the hidden changes of keys, in the layout's schema.
+
+        At one start of a key there may be several, of which the newest has the greatest sequence
+        number.
+
+        Args:
+            keys: distinct source keys.
+            since: the start before which a change may be absent, as its column's integer; None:
+                none is absent.
+        """
+        ...
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add changes, in order of key and start, at most one for each."""
+        ...
+
+    def finish(self) -> tuple[IndexManifestEntry, ...]:
+        """Write the added changes, and return the added and deleted index files."""
         ...
 
 

@@ -113,14 +113,14 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
     left_out = _left_out(rows.column(UNCHANGED))
     before = {name: _Before.in_rows(rows, last, mask) for name, mask in left_out.items()}
-    asked = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
+    asked_keys = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
     old_at = np.full(rows.num_rows, -1)
     old: pa.RecordBatch | None = None
-    if len(asked):
-        keys = rows_at(narrow.select(list(layout.key_names)), asked)
+    if len(asked_keys):
+        keys = rows_at(narrow.select(list(layout.key_names)), asked_keys)
         names = [name for name, column in before.items() if len(column.asked_keys)]
         looked_up = find(keys, names)
-        old, old_at[asked[looked_up.at]] = looked_up.rows, np.arange(len(looked_up.at))
+        old, old_at[asked_keys[looked_up.at]] = looked_up.rows, np.arange(len(looked_up.at))
     reasons: dict[int, str] = {}
     for name, column in before.items():
         place = narrow.schema.get_field_index(name)
@@ -128,9 +128,10 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         narrow = narrow.set_column(place, narrow.schema.field(place), values)
     if not reasons:
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
-    kept = np.ones(rows.num_rows, np.bool_)
-    kept[list(reasons)] = False
-    return RestoredRows(MergeWindow(rows_at(narrow, np.flatnonzero(kept))), _refused(rows, reasons))
+    accepted = np.ones(rows.num_rows, np.bool_)
+    accepted[list(reasons)] = False
+    live = rows_at(narrow, np.flatnonzero(accepted))
+    return RestoredRows(MergeWindow(live), _refused(rows, reasons))
 
 
 def _left_out(texts: pa.Array) -> dict[str, Mask]:

@@ -11,6 +11,9 @@ table's versions of these keys make a timeline for each key:
 Only versions that differ from the table are written. So a late change is inserted between versions,
 and a repeated change has no effect.
 
+A change is hidden if no version begins or ends with it: an equal value, or a delete without a row.
+A later change may belong before it, so the bucket keeps its hidden changes (`HiddenChanges`).
+
 Source: the rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """
 
@@ -23,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.mergetree.file_access import HiddenChanges
 from stream_app.mergetree.fill_unchanged import (
     FindsRows,
     RestoredRows,
@@ -35,6 +39,7 @@ from stream_app.mergetree.key_differences import batch_differences
 from stream_app.mergetree.key_value_batch import (
     Indices,
     KeyValueLayout,
+    Mask,
     integer_view,
     is_retract,
     last_of_key,
@@ -50,8 +55,12 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 PART_ROWS = 65_536
 """Changes that are looked up together; a key is never cut."""
-_OF_TABLE, _END_OF_TABLE = -1, -2
-"""The sequence numbers of what the table has: at one moment a change comes after it."""
+_OF_TABLE, _END_OF_TABLE = -(1 << 60), -(1 << 61)
+"""The sequence numbers of the table's versions, and of their ends.
+
+At one moment they come before hidden changes, which are numbered up to -1, and those before new
+changes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +90,17 @@ class HistoryRule:
 
 
 def history_windows(
-    drained: Iterator[MergeWindow], rule: HistoryRule, find: FindsRows
+    drained: Iterator[MergeWindow],
+    rule: HistoryRule,
+    find: FindsRows,
+    hidden: HiddenChanges | None,
 ) -> Iterator[RestoredRows]:
     """Yield the rows that changes add to the table or change in it, in bounded windows.
 
     Args:
         drained: changes in order of key and age, in the rule's layout or a widened one.
         find: returns all versions of the given source keys, by key and start.
+        hidden: the bucket's hidden changes; None: late changes are placed without them.
     """
     batches = (rows_at(window.batch, window.order) for window in drained)
     names = rule.of_source.key_names
@@ -97,11 +110,13 @@ def history_windows(
         while start < whole.num_rows:
             wanted = min(start + PART_ROWS, whole.num_rows)
             end = int(ends[np.searchsorted(ends, wanted)])
-            yield written_versions(whole.slice(start, end - start), rule, find)
+            yield written_versions(whole.slice(start, end - start), rule, find, hidden)
             start = end
 
 
-def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows) -> RestoredRows:
+def written_versions(
+    changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows, hidden: HiddenChanges | None
+) -> RestoredRows:
     """Return the rows that the changes of whole keys add to the table or change in it.
 
     A customer moves; the table has one version of the key 5::
@@ -112,21 +127,26 @@ def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows
 
     Args:
         changes: changes in order of key and age.
-        find: see `history_windows`.
+        find, hidden: see `history_windows`; `hidden` gets the changes that become hidden.
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
-    stored = _versions_near(changes, rule, find)
+    stored, remembered = _rows_near(changes, rule, find, hidden)
     wide = widened_layout(layout, changes.schema)
-    known = [with_further_columns(part, wide.schema) for part in (stored, _ends(stored, rule))]
-    rows = pa.concat_batches([*known, _ends(changes, rule), changes])
+    older = [
+        with_further_columns(part, wide.schema)
+        for part in (stored, _ends(stored, rule), remembered)
+    ]
+    rows = pa.concat_batches([*older, _ends(changes, rule), changes])
     window = sorted_window(rows, wide)
     rows = rows_at(window.batch, window.order)
     refused = None
     if leaves_out(rows):
         whole = restored_rows(MergeWindow(rows), rule.of_source, _no_rows)
         rows, refused = whole.window.batch, whole.refused
-    versions = _timelines(rows.select(layout.schema.names), rule)
+    versions, to_hide = _timelines(rows.select(layout.schema.names), rule)
+    if hidden is not None and to_hide.num_rows:
+        hidden.add(to_hide)
     before, after = (_numbered(part, newest) for part in (stored, versions))
     differ = batch_differences(layout, before, after)
     written = (
@@ -137,20 +157,44 @@ def written_versions(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows
     return RestoredRows(MergeWindow(written), refused)
 
 
-def _versions_near(changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows) -> pa.RecordBatch:
-    """Return the versions that changes may affect: the last before the first change, and later."""
+def _rows_near(
+    changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows, hidden: HiddenChanges | None
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the versions that changes may affect, and the hidden changes from these on.
+
+    The versions are the last one before the first change of a key, and all later ones.
+    """
     names, start = list(rule.of_source.key_names), rule.columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.of_source))
     firsts = np.concatenate(([0], ends[:-1] + 1))
     keys = rows_at(changes.select(names), firsts)
+    first_changes = _integers(changes.column(start))[firsts]
     stored = find(keys, rule.layout.schema.names[2:])
-    first_change = _integers(changes.column(start))[firsts][stored.at]
-    precedes = _integers(stored.rows.column(start)) < first_change
-    hidden = np.zeros(len(precedes), np.bool_)
-    hidden[:-1] = precedes[1:] & (stored.at[1:] == stored.at[:-1])
-    rows = rows_at(stored.rows, np.flatnonzero(~hidden))
+    starts = _integers(stored.rows.column(start))
+    precedes = starts < first_changes[stored.at]
+    is_past = np.zeros(len(precedes), np.bool_)
+    is_past[:-1] = precedes[1:] & (stored.at[1:] == stored.at[:-1])
+    rows = rows_at(stored.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
-    return _with(_numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
+    rows = _with(_numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
+    if hidden is None:
+        return rows, rows.slice(0, 0)
+    # Without untracked columns an older hidden change can't change a later version.
+    since = None if rule.columns.untracked else int(first_changes.min())
+    changes_of_keys = hidden.find(keys, since)
+    nearest = np.flatnonzero(precedes & ~is_past)
+    begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
+    begins[stored.at[nearest]] = starts[nearest]
+    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.at]
+    return rows, _by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
+
+
+def _by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the hidden changes with the sequence numbers -n to -1, in order of their age."""
+    numbers = np.empty(rows.num_rows, np.int64)
+    order = np.argsort(_integers(rows.column(SEQUENCE_NUMBER)), kind="stable")
+    numbers[order] = np.arange(-rows.num_rows, 0)
+    return _with(rows, SEQUENCE_NUMBER, pa.array(numbers))
 
 
 def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
@@ -162,14 +206,24 @@ def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     return _with(closed, columns.valid_from, closed.column(columns.valid_to))
 
 
-def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
-    """Return the versions of each key in order, with the sequence numbers of their newest rows.
+def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the versions of each key, and the changes to hide.
+
+    A version has the values of its newest row. Five rows of one key; B at 20 was hidden, and at 30
+    a value equal to it arrives::
+
+        start       [10, 20, 20, 30, 40]
+        value       [A,  B,  C,  C,  deleted]
+        states      [10 A,   20 C, 30 C, 40 deleted]      the newest row of each start
+        versions    [10 to 20, A], [20 to 40, C]
+        to hide     [20 C, 30 C]      20 replaces a hidden change, 30 continues a version
 
     Args:
         rows: values and deletes in order of key, start and age.
     """
     columns = rule.columns
-    states = rows_at(rows, np.flatnonzero(last_of_key(rows, None, rule.layout)))
+    is_newest = last_of_key(rows, None, rule.layout)
+    states = rows_at(rows, np.flatnonzero(is_newest))
     is_value = ~is_retract(states)
     follows = np.zeros(states.num_rows, np.bool_)
     follows[1:] = ~last_of_key(states, None, rule.of_source)[:-1]
@@ -185,7 +239,31 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     versions = rows_at(states, ends - 1)
     versions = _with(versions, columns.valid_from, starts.take(pa.array(heads)))
     versions = _with(versions, columns.valid_to, valid_to)
-    return _with(versions, columns.is_current, pa.array(~is_ended))
+    versions = _with(versions, columns.is_current, pa.array(~is_ended))
+    is_shown = np.zeros(len(is_value), np.bool_)
+    is_shown[heads] = True
+    if columns.untracked:  # a longer version has the untracked values of its newest row
+        is_shown[:-1] &= ~continues[1:]
+    is_shown[1:] |= ~is_value[1:] & follows[1:] & is_value[:-1]
+    return versions, rows_at(states, _to_hide(rows, is_newest, is_shown))
+
+
+def _to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
+    """Return the states that become hidden changes: int64 [k].
+
+    A state that no version shows is hidden once. A new change replaces a hidden one of its moment.
+
+    Args:
+        rows: as in `_timelines`.
+        is_newest: bool [n]; the rows that are states.
+        is_shown: bool [m]; the states with which a version begins or ends.
+    """
+    numbers = _integers(rows.column(SEQUENCE_NUMBER))
+    is_hidden = (numbers < 0) & (numbers > _OF_TABLE)
+    last = np.flatnonzero(is_newest)
+    count = np.concatenate(([0], np.cumsum(is_hidden)[last]))
+    replaces = count[1:] > count[:-1]  # a hidden change is among the rows of the state
+    return np.flatnonzero(np.where(replaces, ~is_hidden[is_newest], ~is_shown))
 
 
 def _with(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -106,9 +106,9 @@ class Levels:
         for level in ({level for level, _ in gone} | {file.level for file in came}) - {0}:
             before_it = upper[level - 1]
             files = [] if before_it is None else list(before_it.files)
-            kept = [file for file in files if (level, file.file_name) not in gone]
-            kept += [file for file in came if file.level == level]
-            upper[level - 1] = packed_run(sorted_run(kept, self.key_of)) if kept else None
+            members = [file for file in files if (level, file.file_name) not in gone]
+            members += [file for file in came if file.level == level]
+            upper[level - 1] = packed_run(sorted_run(members, self.key_of)) if members else None
         self._upper = upper
         for file in [f for f in self._level0 if (0, f.file_name) in gone]:
             self._level0.remove(file)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.file_access import (
+    HiddenChanges,
     KeyValueFileAccess,
     KeyValueFileWriter,
     OldRows,
@@ -52,6 +53,7 @@ class MergeTreeWriter:
         refused_rows: the rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
         history: derives the versions of rows; None: a key has only one version.
+        hidden: the bucket's hidden changes; see `history_windows`.
         old_rows: looks up omitted values, or the table's versions; None: no row needs them.
     """
 
@@ -65,6 +67,7 @@ class MergeTreeWriter:
     refused_rows: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     history: HistoryRule | None = None
+    hidden: HiddenChanges | None = None
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
@@ -127,7 +130,10 @@ class MergeTreeWriter:
         """Flush, and return all files since the last call."""
         self.flush()
         result = WrittenFiles(
-            tuple(self._new_files), tuple(self._changelog_files), tuple(self._refused)
+            tuple(self._new_files),
+            tuple(self._changelog_files),
+            tuple(self._refused),
+            index=() if self.hidden is None else self.hidden.finish(),
         )
         self._new_files, self._changelog_files, self._refused = [], [], []
         return result
@@ -164,7 +170,7 @@ class MergeTreeWriter:
 
     def _completed(self, find: FindsRows) -> Iterator[RestoredRows]:
         if self.history is not None:
-            yield from history_windows(self.buffer.drain(), self.history, find)
+            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden)
             return
         for drained in self.buffer.drain():
             yield from restored_windows(drained, self.layout, find)

@@ -32,12 +32,14 @@ def packed_files(files: Sequence[DataFileMeta]) -> bytes:
 
 def unpacked_files(data: bytes) -> tuple[DataFileMeta, ...]:
     """Unpack the files of `packed_files`, in order."""
-    own = len(_OWN)
+    count = len(_OWN)
     return tuple(
         DataFileMeta(
-            **dict(zip(_OWN, row[:own], strict=True)),
-            key_stats=SimpleStats(**dict(zip(_STATS_NAMES, row[own : own + _PART], strict=True))),
-            value_stats=SimpleStats(**dict(zip(_STATS_NAMES, row[own + _PART :], strict=True))),
+            **dict(zip(_OWN, row[:count], strict=True)),
+            key_stats=SimpleStats(
+                **dict(zip(_STATS_NAMES, row[count : count + _PART], strict=True))
+            ),
+            value_stats=SimpleStats(**dict(zip(_STATS_NAMES, row[count + _PART :], strict=True))),
         )
         for row in zip(*pickle.loads(zlib.decompress(data)), strict=True)
     )

@@ -60,7 +60,7 @@ def check_mergeable(
         if len(wrong):
             row = int(wrong[0])
             key = ", ".join(f"{name} = {rows.column(name)[row]}" for name in key_names)
-            raise MergeError(f"{rule.what}: it came for {key}", fix=rule.fix)
+            raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
 def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Mask:

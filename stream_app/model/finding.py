@@ -47,7 +47,7 @@ class Finding:
     """One defect.
 
     Attributes:
-        what: one sentence with the wrong values.
+        problem: one sentence with the wrong values.
         where: the file, bucket or version.
         fix: the remedy.
         needed_by: a text with the versions that need the damaged file; empty if `where` names them,
@@ -55,7 +55,7 @@ class Finding:
     """
 
     kind: FindingKind
-    what: str
+    problem: str
     where: str
     fix: str
     needed_by: str = ""
@@ -64,4 +64,6 @@ class Finding:
 def unreadable(error: CorruptFileError, path: str) -> Finding:
     """Return the finding for an unreadable file; `path` is used if the error names no file."""
     where = error.where or path
-    return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.problem, where=where, fix=error.fix)
+    return Finding(
+        kind=FindingKind.FILE_UNREADABLE, problem=error.problem, where=where, fix=error.fix
+    )

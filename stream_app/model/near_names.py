@@ -8,22 +8,22 @@ from collections.abc import Collection
 _NEAR = 0.7
 
 
-def nearest(name: str, known: Collection[str], most: int = 1) -> list[str]:
+def nearest(name: str, names: Collection[str], most: int = 1) -> list[str]:
     """Return the similar known names, the most similar first."""
-    return difflib.get_close_matches(name, list(known), n=most, cutoff=_NEAR)
+    return difflib.get_close_matches(name, list(names), n=most, cutoff=_NEAR)
 
 
-def did_you_mean(name: str, known: Collection[str], mark: str = ";") -> str:
+def did_you_mean(name: str, names: Collection[str], mark: str = ";") -> str:
     """Return the text ``; did you mean 'bucket'?``; empty if no known name is similar."""
-    return "".join(f"{mark} did you mean {near!r}?" for near in nearest(name, known))
+    return "".join(f"{mark} did you mean {near!r}?" for near in nearest(name, names))
 
 
-def known_names(name: str, known: Collection[str]) -> str:
+def known_names(name: str, names: Collection[str]) -> str:
     """Return the fix of an error: ``did you mean 'bucket'? known: bucket, path``."""
-    meant = did_you_mean(name, known).removeprefix("; ")
-    return f"{meant} known: {', '.join(known)}".lstrip()
+    meant = did_you_mean(name, names).removeprefix("; ")
+    return f"{meant} known: {', '.join(names)}".lstrip()
 
 
-def unknown_name(what: str, name: str, known: Collection[str]) -> str:
+def unknown_name(noun: str, name: str, names: Collection[str]) -> str:
     """Return the text of an error: ``unknown option 'bukket'; did you mean 'bucket'?``"""
-    return f"unknown {what} {name!r}{did_you_mean(name, known)}"
+    return f"unknown {noun} {name!r}{did_you_mean(name, names)}"

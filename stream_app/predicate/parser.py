@@ -200,8 +200,8 @@ class _Parser(TokenCursor):
             return Not(test(column)) if negated else test(column)
         if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
-        known = "IN, BETWEEN or LIKE"
-        raise self.expected(known if negated else f"=, <>, <, <=, >, >=, IS, NOT, {known}")
+        words = "IN, BETWEEN or LIKE"
+        raise self.expected(words if negated else f"=, <>, <, <=, >, >=, IS, NOT, {words}")
 
     def _column(self) -> DataField:
         token = self.next
@@ -278,19 +278,19 @@ class _Parser(TokenCursor):
         """Parse a step into an array or a map, and return it with its type."""
         kind = column.data_type
         assert kind.element is not None
-        there = replace(column, data_type=kind.element.as_nullable())
+        element = replace(column, data_type=kind.element.as_nullable())
         if kind.key is None:
             token = self.next
             if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
                 raise self.expected(f"the number of an element, from 0 to {_INDEX_MAX}")
-            return Element(int(self.take().text)), there
+            return Element(int(self.take().text)), element
         key = replace(column, data_type=kind.key)
         place = self.next
         fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
-            what = f"expected a key of type {kind.key.as_nullable()}, found {place}"
-            raise self.misread(place.position, what)
-        return Entry(fitted.value, key.data_type), there
+            problem = f"expected a key of type {kind.key.as_nullable()}, found {place}"
+            raise self.misread(place.position, problem)
+        return Entry(fitted.value, key.data_type), element
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
         return not self.judges_columns or column.data_type.root in roots
@@ -337,8 +337,8 @@ class _Parser(TokenCursor):
         try:
             return use(literal)
         except ValueError as problem:
-            given = self.text[first.position : self.next.position].strip()
-            raise self.misread(first.position, f"expected {problem}, found {given}") from None
+            text = self.text[first.position : self.next.position].strip()
+            raise self.misread(first.position, f"expected {problem}, found {text}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
@@ -361,8 +361,8 @@ class _Parser(TokenCursor):
         elif token.key == "NULL":
             raise self.expected("IS NULL or IS NOT NULL (nothing compares with null)")
         else:
-            known = self.judges_columns
-            raise self.expected(wanted_text(column.data_type) if known else "a value")
+            has_type = self.judges_columns
+            raise self.expected(wanted_text(column.data_type) if has_type else "a value")
         self.at += 1
         return literal
 

@@ -209,12 +209,12 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
     """Return the possible values of a column in passing rows; None for any value."""
     match predicate:
         case And(parts):
-            known = [v for part in parts if (v := possible_values(part, name)) is not None]
-            return reduce(frozenset.intersection, known) if known else None
+            value_sets = [v for part in parts if (v := possible_values(part, name)) is not None]
+            return reduce(frozenset.intersection, value_sets) if value_sets else None
         case Or(parts):
             per_part = [possible_values(part, name) for part in parts]
-            known = [values for values in per_part if values is not None]
-            return reduce(frozenset.union, known) if len(known) == len(per_part) else None
+            value_sets = [values for values in per_part if values is not None]
+            return reduce(frozenset.union, value_sets) if len(value_sets) == len(per_part) else None
         case Compare(column, "=", value) if _is(column, name):
             return frozenset((value,))
         case OneOf(column, values) if _is(column, name):

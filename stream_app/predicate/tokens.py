@@ -113,13 +113,13 @@ class TokenCursor:
         if not self.accept(key):
             raise self.expected(key)
 
-    def expected(self, what: str) -> UsageError:
+    def expected(self, wanted: str) -> UsageError:
         """Return the error that names what was expected instead of the next token."""
-        return self.misread(self.next.position, f"expected {what}, found {self.next}")
+        return self.misread(self.next.position, f"expected {wanted}, found {self.next}")
 
-    def misread(self, position: int, what: str, fix: str = "") -> UsageError:
+    def misread(self, position: int, problem: str, fix: str = "") -> UsageError:
         """Return the error at a place of the text."""
-        return misread(self.text, position, what, fix=fix, subject=self.subject)
+        return misread(self.text, position, problem, fix=fix, subject=self.subject)
 
 
 def _unreadable(rest: str) -> str:
@@ -129,12 +129,12 @@ def _unreadable(rest: str) -> str:
 
 
 def misread(
-    text: str, position: int, what: str, *, fix: str = "", subject: str = "condition"
+    text: str, position: int, problem: str, *, fix: str = "", subject: str = "condition"
 ) -> UsageError:
     """Return the error at a place of a condition or a column."""
     line = re.sub(r"\s", " ", text)
     return UsageError(
-        f"cannot read the {subject}: {what}",
+        f"cannot read the {subject}: {problem}",
         where=f"{line}\n{' ' * (_INDENT + position)}^",
         fix=fix or _HELP[subject],
     )

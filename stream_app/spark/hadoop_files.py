@@ -71,8 +71,8 @@ class HadoopFiles:
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
         with contextlib.suppress(FileNotFoundError), _errors_of(folder):
-            there = self._file_system(folder).listStatus(self._path(folder))
-            return [str(status.getPath().getName()) for status in there if status.isFile()]
+            statuses = self._file_system(folder).listStatus(self._path(folder))
+            return [str(status.getPath().getName()) for status in statuses if status.isFile()]
         return []
 
     def delete(self, path: str) -> None:

@@ -146,11 +146,11 @@ class SparkCompactions:
                 _drop(first)
                 return
             batch = [
-                one
-                for one in (first, *self._behind(first.work))
-                if one.future.set_running_or_notify_cancel()
+                waiting
+                for waiting in (first, *self._behind(first.work))
+                if waiting.future.set_running_or_notify_cancel()
             ]
-            works = [one.work for one in batch if one.work is not None]
+            works = [waiting.work for waiting in batch if waiting.work is not None]
             runs_on_driver = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
             if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue

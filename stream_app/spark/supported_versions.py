@@ -17,8 +17,8 @@ def untried_warning(version: str) -> str | None:
     """Return a warning about a Spark that no test covers, or None if tests cover it."""
     if minor_of(version) in SUPPORTED:
         return None
-    known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
-    return f"Spark {version} was never tried with stream_app; Spark {known} were"
+    supported = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    return f"Spark {version} was never tried with stream_app; Spark {supported} were"
 
 
 def check_spark(version: str) -> None:
@@ -27,9 +27,9 @@ def check_spark(version: str) -> None:
     Raises:
         UsageError: the version is not supported; the error lists the supported ones.
     """
-    if (what := untried_warning(version)) is not None:
+    if (problem := untried_warning(version)) is not None:
         raise UsageError(
-            what,
+            problem,
             where="the installed pyspark",
             fix=f'pip install "pyspark=={SUPPORTED[-1]}.*", or a job on a cluster with one of '
             "these",

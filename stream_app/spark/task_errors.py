@@ -135,16 +135,18 @@ def _ours(text: str) -> StreamAppError | None:
     return None
 
 
-def _parsed(error_class: type[StreamAppError], what: str, following: list[str]) -> StreamAppError:
+def _parsed(
+    error_class: type[StreamAppError], problem: str, following: list[str]
+) -> StreamAppError:
     """Undo `StreamAppError.__str__`."""
     where = fix = ""
     for line in following:
         if line.startswith(_WHERE):
             where = line.removeprefix(_WHERE)
         elif line.startswith(_FIX):
-            return error_class(what, where=where, fix=line.removeprefix(_FIX))
+            return error_class(problem, where=where, fix=line.removeprefix(_FIX))
         elif where or not line.strip() or line.startswith("\tat "):
             break
         else:
-            what += "\n" + line
-    return error_class(what, where=where, fix=fix)
+            problem += "\n" + line
+    return error_class(problem, where=where, fix=fix)

@@ -283,9 +283,9 @@ class FileStoreTable:
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Return a function from a schema's number to the schema, which reads each file once."""
-        known = {self.schema.schema_id: self.schema}
+        schemas = {self.schema.schema_id: self.schema}
         return lambda number: (
-            known.get(number) or known.setdefault(number, self.schemas.schema(number))
+            schemas.get(number) or schemas.setdefault(number, self.schemas.schema(number))
         )
 
     def open_branch(self, name: str) -> FileStoreTable | None:

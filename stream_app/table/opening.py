@@ -258,10 +258,10 @@ def create_or_open_in_catalog(
     with suppress(TableNotFoundError):
         return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
     owner = {CATALOG.key: catalog.owner} if catalog.owner else {}
-    made = replace(wanted, options={**catalog.table_defaults, **wanted.options, **owner})
-    _check_new(made)
+    schema = replace(wanted, options={**catalog.table_defaults, **wanted.options, **owner})
+    _check_new(schema)
     with _creating(f"{identifier} in {catalog.label}"):
-        catalog.create_table(identifier, made)
+        catalog.create_table(identifier, schema)
     return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
 
 
@@ -315,21 +315,21 @@ def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
         if column.name not in names:
             problems.append(f"the table has no column {column.name!r}")
             continue
-        there, here = table.fields.field(column.name).data_type, column.data_type
-        if not keeps_values(here, there):
-            problems.append(f"column {column.name!r} is {there} in the table, {here} is configured")
+        stored, configured = table.fields.field(column.name).data_type, column.data_type
+        if not keeps_values(configured, stored):
+            compared = f"{stored} in the table, {configured} is configured"
+            problems.append(f"column {column.name!r} is {compared}")
     problems += [
         f"the table's column {column.name!r} is NOT NULL and is not configured"
         for column in table.fields
         if column.name not in wanted.fields.names and not column.data_type.nullable
     ]
-    for what, there_keys, here_keys in (
+    for key_kind, stored_keys, configured_keys in (
         ("primary", table.primary_keys, wanted.primary_keys),
         ("partition", table.partition_keys, wanted.partition_keys),
     ):
-        if there_keys != here_keys:
-            there_text, here_text = ", ".join(there_keys), ", ".join(here_keys)
-            problems.append(
-                f"the {what} keys are ({there_text}) in the table, ({here_text}) are configured"
-            )
+        if stored_keys != configured_keys:
+            stored_text, configured_text = ", ".join(stored_keys), ", ".join(configured_keys)
+            compared = f"({stored_text}) in the table, ({configured_text}) are configured"
+            problems.append(f"the {key_kind} keys are {compared}")
     return problems

@@ -47,7 +47,7 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
     starts = list(accumulate((len(value) for _, value in members), initial=0))
     order = sorted(range(len(members)), key=lambda place: _java_order(members[place][0]))
     in_order = [members[place][0] for place in order]
-    if any(one == other for one, other in pairwise(in_order)):
+    if any(previous == following for previous, following in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")
     numbers = [names.number(name) for name in in_order]
     id_size, offset_size = number_size(max(numbers, default=0)), number_size(starts[-1])

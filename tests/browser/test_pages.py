@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from stream_app.app.cli.shown_job import shown_job
+from stream_app.app.config.shown_job import shown_job
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving

@@ -28,6 +28,7 @@ from stream_app.table.compact.append import append_rounds
 from stream_app.table.key_index import key_indexes, share_files
 from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
 from stream_app.table.write.dynamic_buckets import KEPT_HASHES
+from stream_app.table.write.hidden_changes import RECENT_HIDDEN
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.files.memory_file_io import MemoryFileIO
@@ -206,6 +207,7 @@ class World:
         # Names of files are unique in a world, and repeat in the next one.
         RECENT_MANIFESTS.clear()
         KEPT_HASHES.clear()
+        RECENT_HIDDEN.clear()
         try:
             for place, name, value in patches:
                 setattr(place, name, value)

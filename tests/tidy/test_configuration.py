@@ -13,14 +13,14 @@ from stream_app.app.config.app_config import KEYS
 from tests.tidy.project_files import modules, text_of
 
 WHOLE = {
-    "app/cli/arguments/compact", "app/cli/arguments/configuration", "app/cli/shown_job",
+    "app/cli/arguments/compact", "app/cli/arguments/configuration", "app/config/shown_job",
     "app/cli/verbs/ingest", "app/config/app_config", "app/config/toml_text",
     "app/submit/job_parts",
 }  # fmt: skip
 """They take it apart; what they call takes the values that it needs. A contract has the rooms."""
 PARSING = "app/config/"
 KINDS = {"SingleTable", "WholeDatabase"}
-MATCHING = {"app/job/known_tables", "app/ops/doctor/examination", "app/ops/quarantine/job_replay"}
+MATCHING = {"app/job/table_checks", "app/ops/doctor/examination", "app/ops/quarantine/job_replay"}
 """They do different work for each kind of job: a `match` over both, which mypy completes."""
 
 

@@ -148,14 +148,14 @@ def _parser(
     parsers = parser.add_subparsers(metavar="VERB", title="verbs")
     for verb in verbs:
         if verb is wanted and module is not None:
-            own = parsers.add_parser(
+            subparser = parsers.add_parser(
                 verb.name,
                 description=module.DESCRIPTION,
                 epilog=module.EPILOG,
                 formatter_class=argparse.RawDescriptionHelpFormatter,
                 allow_abbrev=False,
             )
-            module.add_arguments(own)
+            module.add_arguments(subparser)
         else:
             parsers.add_parser(verb.name, help=verb.summary)
     return parser

@@ -150,22 +150,22 @@ class Guard:
         else:
             loop.default_exception_handler(context)
 
-    def _warn_once(self, what: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if not self._has_warned:
             self._has_warned = True
             _LOG.warning(
                 "connections to %s: %s; idle ones are closed first (the log says so once). Let a "
                 "firewall restrict access to the port",
-                self.name, what,
+                self.name, problem,
             )  # fmt: skip
 
 
 class _Guarded(asyncio.Protocol):
     """A protocol that delegates to the server's own, and that the guard can end."""
 
-    def __init__(self, guard: Guard, own: asyncio.Protocol) -> None:
+    def __init__(self, guard: Guard, server_protocol: asyncio.Protocol) -> None:
         self._guard = guard
-        self._own = own
+        self._server_protocol = server_protocol
         self._head = bytearray()
         self._stage = WaitStage.HEAD
         self._deadline: asyncio.TimerHandle | None = None
@@ -175,29 +175,29 @@ class _Guarded(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._guard.enter(self)
-        self._own.connection_made(transport)
+        self._server_protocol.connection_made(transport)
         self._set_deadline()
 
     def data_received(self, data: bytes) -> None:
         if self._stage is WaitStage.HEAD:
             self._note_head(data)
-        self._own.data_received(data)
+        self._server_protocol.data_received(data)
 
     def eof_received(self) -> bool | None:
         # A client that has closed its sending side, such as `nc -N`, still gets its response.
-        return self._own.eof_received() or self._stage is WaitStage.ANSWER
+        return self._server_protocol.eof_received() or self._stage is WaitStage.ANSWER
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
         self._guard.leave(self)
-        self._own.connection_lost(error)
+        self._server_protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
-        self._own.pause_writing()
+        self._server_protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        self._own.resume_writing()
+        self._server_protocol.resume_writing()
 
     def drop(self) -> None:
         """Close the connection at once, and discard unsent bytes."""

@@ -14,7 +14,12 @@ from typing import NamedTuple
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.known_tables import KnownTables, OnlyTable, SampledDatabase, known_tables
+from stream_app.app.job.table_checks import (
+    CheckedTable,
+    CheckedTables,
+    SampledDatabase,
+    checked_tables,
+)
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
@@ -40,19 +45,19 @@ class CheckedJob(NamedTuple):
     """The parts of a job that have passed the checks.
 
     Attributes:
-        known: the job's only table, or its whole database.
+        tables: the job's only table, or its whole database.
         state_file: the job's state in its checkpoint.
         reader: settings of the native reader, or None if Spark reads the source.
     """
 
-    known: KnownTables
+    tables: CheckedTables
     state_file: JobStateFile
     reader: ReaderSettings | None
 
     @property
     def table(self) -> FileStoreTable | None:
         """The job's only table, or None if the job has a whole database."""
-        return self.known.table if isinstance(self.known, OnlyTable) else None
+        return self.tables.table if isinstance(self.tables, CheckedTable) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +101,10 @@ class JobChecks:
         topics = _check_source(self.job_tables.source)
         state_file = self._opened_state()
         reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.table
-        known = known_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
+        tables = checked_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
         share = str(self.job_tables.share or "")
-        match known:
-            case OnlyTable(table, warnings):
+        match tables:
+            case CheckedTable(table, warnings):
                 own_checkpoint(state_file, table.version_root, table.identity(), share)
             case SampledDatabase():
                 own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
@@ -107,7 +112,7 @@ class JobChecks:
         state_file.begin(decoder)
         state_file.warn([*_warnings_of(self.stream), *warnings])
         _check_not_recreated(topics, state_file)
-        return CheckedJob(known, state_file, reader)
+        return CheckedJob(tables, state_file, reader)
 
     def _check_folders(self) -> None:
         """Create the local folders, and check that the job can write to them."""
@@ -141,9 +146,9 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     """Return warnings about configuration keys that have no effect."""
     if stream.otlp_endpoint is None or stream.metrics_port is not None:
         return []
-    what = "stream.otlp-endpoint gets traces, and no numbers"
+    problem = "stream.otlp-endpoint gets traces, and no numbers"
     fix = "set stream.metrics-port, from where the collector's Prometheus receiver takes them"
-    return [JobWarning(what=what, fix=fix)]
+    return [JobWarning(problem=problem, fix=fix)]
 
 
 def _decoder_of(source: SourceConfig) -> str:

@@ -41,7 +41,7 @@ class DatabaseRecord:
     clock: Clock
     _pruned_at: float = field(init=False, default=float("-inf"))
     _pruning: threading.Thread | None = field(init=False, default=None)
-    _kept: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
+    _cached: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
 
     def __call__(self, epoch: int) -> None:
         """Record the tables' newest snapshots if the epoch ends between transactions.
@@ -53,8 +53,8 @@ class DatabaseRecord:
         if border is None:
             return
         if border.doubt is not None and border.doubt.fix:
-            what = f"no database snapshot is recorded: {border.doubt.what}"
-            self.epoch_tables.state_file.warn([JobWarning(what=what, fix=border.doubt.fix)])
+            problem = f"no database snapshot is recorded: {border.doubt.what}"
+            self.epoch_tables.state_file.warn([JobWarning(problem=problem, fix=border.doubt.fix)])
         if not border.is_whole:
             return
         try:
@@ -100,18 +100,25 @@ class DatabaseRecord:
         """Delete the job's expired database snapshots, in a thread that does not hold the lock."""
         try:
             names = self.snapshots.names(self.epoch_tables.epoch_log.query_id())
-            unread = [name for name in names if name not in self._kept]
+            unread = [name for name in names if name not in self._cached]
             read = zip(
                 unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
             )
-            known = {**self._kept, **{name: one for name, one in read if one is not None}}
-            named = {table for one in known.values() for table in one.tables}
+            snapshots = {
+                **self._cached,
+                **{name: snapshot for name, snapshot in read if snapshot is not None},
+            }
+            named = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in named]
             first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
             earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
-            expired = [name for name, one in known.items() if not is_kept(one, earliest)]
+            expired = [
+                name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest)
+            ]
             map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired)
-            self._kept = {name: one for name, one in known.items() if name not in set(expired)}
+            for name in expired:
+                del snapshots[name]
+            self._cached = snapshots
         except (StreamAppError, OSError) as error:
             _LOG.warning("expired database snapshots are not deleted: %s", error)
 

@@ -91,30 +91,33 @@ class JobFeeds:
         if self._unassigned is None:
             self._unassigned = self._quarantine_writer("")
         self.of_no_table += messages.num_rows
-        if (kept := self._unassigned.write(epoch, messages)) is not None:
-            self.events.unassigned(epoch, kept)
+        if (quarantined := self._unassigned.write(epoch, messages)) is not None:
+            self.events.unassigned(epoch, quarantined)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""
         judging = {
-            one.name
+            expectation.name
             for job in self._jobs
-            for one in self.job_tables.expectations_of(job.table.name, job.table.schema.fields)
+            for expectation in self.job_tables.expectations_of(
+                job.table.name, job.table.schema.fields
+            )
         }
-        return [one.name for one in self.job_tables.expectations.all if one.name not in judging]
+        names = (expectation.name for expectation in self.job_tables.expectations.all)
+        return [name for name in names if name not in judging]
 
     def core_warnings(self) -> Sequence[JobWarning]:
         """Return a warning while compactions need more cores than they have."""
         advice = self.budget.advice
         if advice is None or advice.suffices:
             return ()
-        return (JobWarning(what=advice.need, fix=advice.fix),)
+        return (JobWarning(problem=advice.need, fix=advice.fix),)
 
     def freshness_warnings(self) -> Sequence[JobWarning]:
         """Return a warning while rows are older than ``stream.freshness`` allows."""
         if self.pace.is_kept:
             return ()
-        return (JobWarning(what=self.pace.text(), fix=_FRESHER),)
+        return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
 
     def close(self) -> None:
         """Close the tables' jobs, which waits for their upkeep to end."""

@@ -50,7 +50,7 @@ _ANEW = "give the job a new stream.checkpoint and new tables"
 
 
 class PreparedTables(Protocol):
-    """The tables that a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
+    """The tables that a first load fills: `CheckedTable`, or those of `DatabaseTables`."""
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created."""
@@ -94,16 +94,16 @@ class JobLoad:
         newest = EpochLogWriter(folder).newest()
         return newest is not None and newest >= self.epochs
 
-    def check_tables(self, known: Iterable[FileStoreTable], folder: Folder) -> None:
+    def check_tables(self, tables: Iterable[FileStoreTable], folder: Folder) -> None:
         """Check that every table exists for which the load still has rows.
 
         Raises:
             TableNotFoundError: a table does not exist any more.
         """
         newest = EpochLogWriter(folder).newest()
-        there = {table.location for table in known}
+        locations = {table.location for table in tables}
         left = self.plan.parts_from(0 if newest is None else newest)
-        if gone := [part for part in left if part.table not in there]:
+        if gone := [part for part in left if part.table not in locations]:
             raise TableNotFoundError(
                 f"the first load has not ended, and the table for {gone[0].relation} is gone",
                 where=gone[0].table,
@@ -215,9 +215,9 @@ class _Planning:
             relations = reading.relations(chosen, schemas)
             opened = self._opened(sources)
             parts = [
-                reading.parts(name, opened[name], one, source.snapshot_rows)
-                for name, ones in relations.items()
-                for one in ones
+                reading.parts(name, opened[name], relation, source.snapshot_rows)
+                for name, of_table in relations.items()
+                for relation in of_table
             ]
         self._warn_of_tables(chosen)
         self._warn_of_columns(relations)
@@ -246,21 +246,21 @@ class _Planning:
         self.state_file.warn(
             JobWarning(
                 table=self.job_tables.full_name(name),
-                what=f"the first load leaves out columns of {relation} that the table does not "
+                problem=f"the first load leaves out columns of {relation} that the table does not "
                 f"have: {', '.join(relation.left_out)}",
                 fix="to store them, give the job a new table that has them, and a new "
                 "stream.checkpoint",
                 is_lasting=True,
             )
-            for name, ones in relations.items()
-            for relation in ones
+            for name, of_table in relations.items()
+            for relation in of_table
             if relation.left_out
         )
 
     def _warn_of_tables(self, chosen: ChosenTables) -> None:
         self.state_file.warn(
             JobWarning(
-                what=f"the first load leaves out {relation}, which {why}: no change of it comes",
+                problem=f"the first load leaves out {relation}, which {why}: no change of it comes",
                 fix="let Debezium send it, and load it by a job of its own; or leave it out by "
                 "sync.excluding-tables",
                 is_lasting=True,

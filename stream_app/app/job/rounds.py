@@ -13,8 +13,8 @@ from typing import Any
 
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
-from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
 from stream_app.app.job.loading import JobLoad
+from stream_app.app.job.table_checks import CheckedTable, SampledDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
@@ -34,11 +34,11 @@ from stream_app.spark.load.load_epochs import LoadEpochs
 
 def prepared_tables(
     checked: CheckedJob, feeds: JobFeeds, clock: Clock
-) -> OnlyTable | DatabaseTables:
+) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the maker of a whole database's tables."""
-    match checked.known:
-        case OnlyTable():
-            return checked.known
+    match checked.tables:
+        case CheckedTable():
+            return checked.tables
         case SampledDatabase(database, messages):
             return DatabaseTables(
                 tables=database,
@@ -51,7 +51,7 @@ def prepared_tables(
 
 
 def job_rounds(
-    prepared: OnlyTable | DatabaseTables,
+    prepared: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
@@ -73,19 +73,19 @@ def job_rounds(
     splitter: MessageSplitter = AllToOneTable()
     newcomers = read_statements = None
     match prepared:
-        case OnlyTable(table):
-            known = [feeds.only(table)]
+        case CheckedTable(table):
+            table_feeds = [feeds.only(table)]
         case DatabaseTables():
             newcomers = prepared
             read_statements = statements_of(prepared.tables, feeds.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            known = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
-            splitter = prepared.splitter(known, frozenset(feeds.state_file.state.held))
+            table_feeds = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
+            splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
             policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
     if load is not None:
-        load.check_tables((feed.job.table for feed in known), feeds.state_file.folder)
+        load.check_tables((feed.job.table for feed in table_feeds), feeds.state_file.folder)
     epoch_tables = policy(
-        known,
+        table_feeds,
         epoch_log=epoch_log,
         state_file=feeds.state_file,
         now_ms=clock.now_ms,

@@ -36,25 +36,25 @@ class UnusedSettings:
         if self._is_done:
             return
         self._is_done = True
-        known = sorted(set(self.state_file.state.origins.values()))
-        unseen = [name for name in self.named if name not in known] if known else []
-        self.state_file.warn(_warning(name, known) for name in unseen)
-        self.state_file.warn(map(_idle, self.idle_expectations() if known else ()))
+        names = sorted(set(self.state_file.state.origins.values()))
+        unseen = [name for name in self.named if name not in names] if names else []
+        self.state_file.warn(_warning(name, names) for name in unseen)
+        self.state_file.warn(map(_idle, self.idle_expectations() if names else ()))
 
 
-def _warning(name: str, known: Sequence[str]) -> JobWarning:
-    near = nearest_table(name, known)
+def _warning(name: str, names: Sequence[str]) -> JobWarning:
+    near = nearest_table(name, names)
     meant = f"rename it to [sync.tables.{near}]; " if near else ""
-    more = "" if len(known) <= _SHOWN_MAX else f" and {len(known) - _SHOWN_MAX} more"
+    more = "" if len(names) <= _SHOWN_MAX else f" and {len(names) - _SHOWN_MAX} more"
     return JobWarning(
-        what=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
+        problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
         "name",
-        fix=f"{meant}the tables are {', '.join(known[:_SHOWN_MAX])}{more}",
+        fix=f"{meant}the tables are {', '.join(names[:_SHOWN_MAX])}{more}",
     )
 
 
 def _idle(expectation: str) -> JobWarning:
     return JobWarning(
-        what=f"the expectation {expectation!r} judges no row so far: no table has its columns",
+        problem=f"the expectation {expectation!r} judges no row so far: no table has its columns",
         fix=f"correct expectations.{expectation}",
     )

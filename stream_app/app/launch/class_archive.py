@@ -75,13 +75,13 @@ def archive_path(home: Path) -> Path:
     """Return the archive's path, whose name has a hash of Java and of the jars with their times."""
     java = find_java().resolve()
     jars = home.resolve() / "jars"
-    known = [
+    inputs = [
         str(java),
         str(int(java.stat().st_mtime)),
         str(jars),
         *sorted(f"{jar.name} {int(jar.stat().st_mtime)}" for jar in jars.glob("*.jar")),
     ]
-    stamp = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+    stamp = hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:16]
     return jar_folder() / _FOLDER / f"spark-{stamp}.jsa"
 
 

@@ -167,7 +167,7 @@ class EmbeddedBroker:
         ports = self._listeners.items()
         public = [f"PLAINTEXT://{self.bootstrap}"]
         public += [f"{name}://{LOOPBACK}:{port}" for name, port in ports]
-        own = {
+        properties = {
             "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
             "advertised.listeners": ",".join(public),
             "controller.quorum.voters": f"1@{controller}",
@@ -175,7 +175,7 @@ class EmbeddedBroker:
             "log.dirs": "data",
         }
         template = _TEMPLATE.read_text("utf-8")
-        lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
+        lines = [f"{key}={value}" for key, value in (properties | self._settings).items()]
         path = self.folder / "server.properties"
         path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")
         return path

@@ -171,14 +171,14 @@ def _missing(coordinates: Sequence[MavenCoordinate], output: str) -> Sequence[Ma
 
 
 def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
-    given = os.environ.get("STREAM_APP_IVY_SETTINGS")
-    settings = Path(given) if given else scratch / "ivysettings.xml"
-    if not given:
+    configured = os.environ.get("STREAM_APP_IVY_SETTINGS")
+    settings = Path(configured) if configured else scratch / "ivysettings.xml"
+    if not configured:
         poms = "false" if jar_set.complete else "true"
         settings.write_text(_IVY_SETTINGS.replace("POMS", poms), encoding="utf-8")
     elif not settings.is_file():
         raise UsageError(
-            f"there is no Ivy settings file {given!r}",
+            f"there is no Ivy settings file {configured!r}",
             fix="correct or unset STREAM_APP_IVY_SETTINGS",
         )
     module = scratch / "ivy.xml"
@@ -306,19 +306,20 @@ def installed_spark_version() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one path a line."""
-    known: dict[str, Callable[[], list[Path]]] = {
+    jar_sets: dict[str, Callable[[], list[Path]]] = {
         "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
         **_STORE_JARS,
         "kafka-broker": kafka_broker_jars,
     }
-    if not arguments or not set(arguments) <= known.keys():
+    if not arguments or not set(arguments) <= jar_sets.keys():
         print(
-            f"usage: python -m stream_app.app.launch.jars {{{'|'.join(known)}}} …", file=sys.stderr
+            f"usage: python -m stream_app.app.launch.jars {{{'|'.join(jar_sets)}}} …",
+            file=sys.stderr,
         )
         return 2
     try:
         for name in arguments:
-            print("\n".join(map(str, known[name]())))
+            print("\n".join(map(str, jar_sets[name]())))
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

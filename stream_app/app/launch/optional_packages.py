@@ -37,11 +37,11 @@ def serving_module() -> Any:
     return _imported("stream_app.app.web.serving", "the page in a browser", "web")
 
 
-def _imported(module: str, what: str, extra: str) -> Any:
+def _imported(module: str, feature: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"{what} needs a package that is missing: {error.name}",
+            f"{feature} needs a package that is missing: {error.name}",
             fix=f"install it with {install_command(extra)}",
         ) from None

@@ -13,6 +13,7 @@ from functools import partial
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import hiding
+from stream_app.app.config.shown_job import ShownJob
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
@@ -21,7 +22,7 @@ from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.app.submit.job_parts import JobParts, job_parts
 from stream_app.app.web.actions import token_of
-from stream_app.app.web.job_site import JobSite, ShownJob
+from stream_app.app.web.job_site import JobSite
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.spark.job_folder import Folder

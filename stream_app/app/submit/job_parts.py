@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stream_app.app.cli.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.shown_job import ShownJob, shown_job
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.web.job_site import ShownJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

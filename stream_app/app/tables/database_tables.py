@@ -234,9 +234,9 @@ class DatabaseTables:
 
     def _hide(self, origin: Origin) -> None:
         self._hidden.add(origin)
-        what = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
+        text = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
-        self.state_file.warn([JobWarning(what=what, fix=fix, is_lasting=True)])
+        self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}
@@ -245,8 +245,8 @@ class DatabaseTables:
             return False
         if not self._full:
             self._full = limit.reason
-            what = "messages of {} and of all further source tables go to quarantine: {}"
-            self.state_file.warn([JobWarning(what=what.format(origin, limit.what), fix=limit.FIX)])
+            text = f"messages of {origin} and of all further source tables go to quarantine: "
+            self.state_file.warn([JobWarning(problem=text + limit.why, fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -314,7 +314,7 @@ class DatabaseTables:
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.tables.source.format, table.schema):
-            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.what, notice.fix)
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:

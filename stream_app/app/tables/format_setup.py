@@ -158,5 +158,5 @@ def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> Evolutio
         stops=narrowed == DriftReaction.STOP.value,
         quarantines=narrowed == DriftReaction.QUARANTINE.value,
         warns=narrowed != DriftReaction.IGNORE.value,
-        made={name: made_columns.origins_of([name]) for name in made_columns.names},
+        made_columns={name: made_columns.origins_of([name]) for name in made_columns.names},
     )

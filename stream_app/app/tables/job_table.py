@@ -41,7 +41,7 @@ def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStore
     table = create_job_table(only, only.location, wanted, clock)
     warn_of_ignored_options(table)
     for notice in changes_that_fail(only.source.format, table.schema):
-        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, table.location, notice.fix)
+        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.problem, table.location, notice.fix)
     return table
 
 
@@ -72,7 +72,7 @@ def column_warnings(
     """
     return [
         JobWarning(
-            table=table, what=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
+            table=table, problem=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
         )
         for remark in remarks
     ]

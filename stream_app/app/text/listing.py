@@ -104,6 +104,6 @@ def age_text(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 file``, ``2 files``."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

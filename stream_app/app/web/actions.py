@@ -84,8 +84,9 @@ REPLAY = ActionKind(
 ACTIONS = {action.name: action for action in (RESUME, TAG, COMPACT, COMPACT_FULL, REPLAY)}
 
 HELD_EXPLANATION = (
-    "The job tries a held table again by itself while the cause may pass, and at each start. Where "
-    "only an operator can fix the cause, resume the table then: here, or by stream-app resume."
+    "The job tries a held table again by itself while the cause may pass, and at each start. If "
+    "only an operator can fix the cause, fix it, then resume the table: here, or by stream-app "
+    "resume."
 )
 
 
@@ -147,7 +148,7 @@ class ActionRun:
         state: ``running``, ``done`` or ``failed``.
     """
 
-    what: str
+    action: str
     time_ms: int
     state: str = RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
@@ -202,8 +203,8 @@ class Actions:
             fix = "act on the page of the table itself"
             return UsageError("the request comes from a page of another server", fix=fix)
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
-        given = credentials.strip() if scheme.lower() == "bearer" else form.get("token", "")
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
+        token = credentials.strip() if scheme.lower() == "bearer" else form.get("token", "")
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
             _LOG.warning("an action was refused: its token is wrong")
             return UsageError("the token is wrong", fix=f"give the one of {TOKEN_VARIABLE}")
         return None
@@ -220,8 +221,8 @@ class Actions:
             UsageError: the action does not exist, or one already runs for this table.
             TableNotFoundError: the table does not exist.
         """
-        what = form.get("action", "")
-        known: Mapping[str, Callable[[], Iterator[str]]] = {
+        action = form.get("action", "")
+        runners: Mapping[str, Callable[[], Iterator[str]]] = {
             "compact": lambda: self._compact(name, "--minor"),
             "compact-full": lambda: self._compact(name, "--full"),
             "tag": lambda: self._tag(name, form.get("tag", "").strip()),
@@ -229,10 +230,10 @@ class Actions:
             "resume": lambda: self.site.resume(name),
         }
         if not name:
-            known = {"replay": known["replay"]}
-        if what not in known:
-            raise UsageError(f"there is no action {what!r}", fix=f"choose {', '.join(known)}")
-        if name and ACTIONS[what].opens:
+            runners = {"replay": runners["replay"]}
+        if action not in runners:
+            raise UsageError(f"there is no action {action!r}", fix=f"choose {', '.join(runners)}")
+        if name and ACTIONS[action].opens:
             self.site.open(name)
         elif name and self.site.status(name) is None:
             raise TableNotFoundError(
@@ -241,11 +242,12 @@ class Actions:
         with self._lock:
             runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
             if runs and runs[0].state == RUNNING:
-                raise UsageError(f"{runs[0].what} runs already", where=name, fix="wait for its end")
-            run = ActionRun(what, self.site.clock.now_ms())
+                problem = f"{runs[0].action} runs already"
+                raise UsageError(problem, where=name, fix="wait for its end")
+            run = ActionRun(action, self.site.clock.now_ms())
             runs.appendleft(run)
         thread = threading.Thread(
-            target=self._run, args=(name, run, known[what]), name="action", daemon=True
+            target=self._run, args=(name, run, runners[action]), name="action", daemon=True
         )
         thread.start()
         run.ended.wait(self.patience_s)
@@ -278,7 +280,7 @@ class Actions:
                 _send(process, signal.SIGKILL)
 
     def _run(self, name: str, run: ActionRun, work: Callable[[], Iterator[str]]) -> None:
-        _LOG.info("%s: the page begins %s", name or self.site.title, run.what)
+        _LOG.info("%s: the page begins %s", name or self.site.title, run.action)
         state = FAILED
         try:
             for line in work():
@@ -288,11 +290,11 @@ class Actions:
             for line in str(error).splitlines():
                 run.add_line(line.strip())
         except Exception as error:
-            _LOG.exception("%s: the action %s failed", name, run.what)
+            _LOG.exception("%s: the action %s failed", name, run.action)
             run.add_line(f"{type(error).__name__}: {error}")
         finally:
             run.end(state)
-            _LOG.info("%s: %s is %s", name, run.what, state)
+            _LOG.info("%s: %s is %s", name, run.action, state)
 
     def _tag(self, name: str, tag: str) -> Iterator[str]:
         table = self.site.open(name)
@@ -327,7 +329,7 @@ class Actions:
             )
 
 
-def _send(process: subprocess.Popen[str], what: signal.Signals) -> None:
+def _send(process: subprocess.Popen[str], signal_number: signal.Signals) -> None:
     """Send a signal to the process and its children, such as Spark's JVM."""
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, what)
+        os.killpg(process.pid, signal_number)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
+from stream_app.app.config.shown_job import ShownJob
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import (
     MISSING,
@@ -75,26 +75,6 @@ class _CachedAnswer(Generic[_Answer]):
             return answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownJob:
-    """The parts of a job's configuration that pages show.
-
-    Attributes:
-        quarantine: the folder of the job's bad records, or None.
-        max_staleness_s: seconds without success after which the job is not healthy.
-        spark: Spark's settings, for compactions that a page starts.
-        settings: section → key → the value as TOML, with secrets hidden.
-        secrets: texts that no page may show.
-    """
-
-    tables: SingleTableOrDatabase
-    quarantine: str | None
-    max_staleness_s: int
-    spark: Mapping[str, str] = field(repr=False)
-    settings: Mapping[str, Mapping[str, str]]
-    secrets: Secrets = field(repr=False)
-
-
 class JobSite(Site):
     """The tables of a job, which need not run.
 
@@ -147,9 +127,9 @@ class JobSite(Site):
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._ends.current()[0], self.job.tables.own_name(name)
-        status = self._status(ends).table(own or "", self._newest_message_ms())
-        if own is None or status is None:
+        ends, name_in_job = self._ends.current()[0], self.job.tables.own_name(name)
+        status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
+        if name_in_job is None or status is None:
             return None
         return self._judge(()).judged([self._shown(status)])[0]
 
@@ -184,8 +164,8 @@ class JobSite(Site):
         folder, tables = self.job.quarantine, self.job.tables
         if folder is None or not (name or tables.separates_tables):
             return None
-        own = (name and tables.own_name(name)) or ""
-        return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
+        name_in_job = (name and tables.own_name(name)) or ""
+        return open_quarantine(tables.quarantine_of(folder, name_in_job), tables.file_system)
 
     def unassigned_records(self) -> UnassignedFacts:
         """See `Site.unassigned_records`."""
@@ -209,8 +189,8 @@ class JobSite(Site):
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         whole = open_quarantine(folder, tables.file_system)
-        own = tables.own_name(name) if name else None
-        by_table = job_replays(tables, whole, own, self._read)
+        name_in_job = tables.own_name(name) if name else None
+        by_table = job_replays(tables, whole, name_in_job, self._read)
         if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in by_table.values():
@@ -220,8 +200,10 @@ class JobSite(Site):
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
         tables = self.job.tables
-        own = tables.own_name(name) or name
-        yield from resume_tables(self.checkpoint, tables.checkpoint, [own], self.clock.now_ms())
+        name_in_job = tables.own_name(name) or name
+        yield from resume_tables(
+            self.checkpoint, tables.checkpoint, [name_in_job], self.clock.now_ms()
+        )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""

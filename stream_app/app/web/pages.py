@@ -75,7 +75,10 @@ class PageList:
     def cells(self) -> list[list[ListCell]]:
         """The cells of the rows."""
         return [
-            [ListCell(_text(one.name, getattr(row, one.name)), one.right) for one in self.columns]
+            [
+                ListCell(_text(column.name, getattr(row, column.name)), column.right)
+                for column in self.columns
+            ]
             for row in self.listing.rows
         ]
 

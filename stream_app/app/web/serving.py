@@ -32,15 +32,15 @@ _EVENTS = b"GET /events"
 ANY_NAME = "*"
 
 
-def answers_to(asked: str, names: Collection[str]) -> bool:
+def answers_to(host: str, names: Collection[str]) -> bool:
     """Whether the server answers to the name of a request.
 
     Args:
-        asked: the header ``Host``, with or without a port.
+        host: the header ``Host``, with or without a port.
         names: the accepted names in lower case; `ANY_NAME` accepts all names.
     """
     try:
-        name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:  # brackets without an address
         return False
     return ANY_NAME in names or name in names or _is_address(name)
@@ -105,8 +105,8 @@ class _Named:
     names: Collection[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope).get("host", "")
-        if answers_to(asked, self.names):
+        host = Headers(scope=scope).get("host", "")
+        if answers_to(host, self.names):
             with suppress(ClientDisconnect):  # amid the form that it sends
                 await self.app(scope, receive, send)
         else:
@@ -117,13 +117,13 @@ class _Named:
 
 
 def _server(actions: Actions, names: Collection[str]) -> Server:
-    known = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
+    accepted = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
     guard = Guard(
         "the port of the page",
         PortLimits(connections=limit_for_port(_CONNECTIONS)),
         lambda line: line.startswith(_EVENTS),
     )
-    return Server(_Named(web_app(actions.site, actions), frozenset(known)), guard)
+    return Server(_Named(web_app(actions.site, actions), frozenset(accepted)), guard)
 
 
 def _is_address(name: str) -> bool:

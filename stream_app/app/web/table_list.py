@@ -51,8 +51,8 @@ class ListChoice:
     def query(self, state: str) -> str:
         """The query of the same choice with another state; empty for the default choice."""
         order = "" if self.order == TROUBLE else self.order
-        asked = {"q": self.text, "state": state, "sort": order}
-        return urlencode({key: value for key, value in asked.items() if value})
+        parameters = {"q": self.text, "state": state, "sort": order}
+        return urlencode({key: value for key, value in parameters.items() if value})
 
     def _key(self, status: TableStatus) -> tuple[int, str]:
         stale = status.changed_s if status.fresh_s is None else status.fresh_s

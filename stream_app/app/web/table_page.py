@@ -194,14 +194,14 @@ def rows_of(
 
     wanted = None if where is None else row_filter(where, table.schema)
     read = SplitRead(table, row_filter=wanted, watch=look)
-    kept: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     try:
-        kept.extend(first_rows(pages(), limit))
+        batches.extend(first_rows(pages(), limit))
     except _PageClosedError:
         stopped = True
     return MatchingRows(
         columns=read.schema.names,
-        rows=_texts(pa.Table.from_batches(kept, read.schema)),
+        rows=_texts(pa.Table.from_batches(batches, read.schema)),
         stopped_after=looked_at if stopped else None,
     )
 
@@ -235,19 +235,19 @@ def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.Rec
     """The last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
     how = Following(start=stream_start("default", snapshot_id=number), end=number)
-    kept, rows, read = deque[pa.RecordBatch](), 0, 0
+    newest, rows, read = deque[pa.RecordBatch](), 0, 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), how))) as batches:
         for batch in batches:
-            kept.append(batch.rows)
+            newest.append(batch.rows)
             rows += batch.rows.num_rows
             read += batch.rows.num_rows
-            while rows - kept[0].num_rows >= limit:
-                rows -= kept.popleft().num_rows
+            while rows - newest[0].num_rows >= limit:
+                rows -= newest.popleft().num_rows
             if read >= CHANGES_READ:
                 break
     if rows > limit:
-        kept[0] = kept[0].slice(rows - limit)
-    return list(kept)
+        newest[0] = newest[0].slice(rows - limit)
+    return list(newest)
 
 
 def _texts(table: pa.Table) -> list[list[str | None]]:

@@ -41,8 +41,8 @@ class UnassignedFacts:
 
 def refused_reason(reason: str) -> str:
     """The reason why a source table is refused, with the remedy, for a page."""
-    what, _, fix = reason.partition("; to fix: ")
-    return f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
+    problem, _, fix = reason.partition("; to fix: ")
+    return f"{problem}\nto fix: {fix}; then {_AGAIN}" if fix else f"{problem}\nthen {_AGAIN}"
 
 
 def with_refused(

@@ -61,4 +61,4 @@ class WaitingRecords:
 
     def _counted(self, waiting: Mapping[str, int]) -> None:
         full_name = self._tables.full_name
-        self._counts = {full_name(own): count for own, count in waiting.items() if count}
+        self._counts = {full_name(name): count for name, count in waiting.items() if count}

@@ -156,12 +156,12 @@ class HiveCatalog(Catalog):
         table = table_entry(self.client, identifier)
         if table is None:
             return  # it was dropped a moment ago
-        made = new_partitions(table, partitions, self.layout, self.clock.now_ms() // 1000)
+        entries = new_partitions(table, partitions, self.layout, self.clock.now_ms() // 1000)
         request = Struct(
             {
                 1: text(identifier.database),
                 2: text(identifier.table),
-                3: structs(made),
+                3: structs(entries),
                 4: flag(True),  # existing ones stay unchanged
                 5: flag(False),  # and are not returned
             }

@@ -75,10 +75,10 @@ def check_supported(site: Mapping[str, str]) -> None:
     Raises:
         UsageError: the metastore requires Kerberos, TLS or another protocol.
     """
-    for key, what in _UNSUPPORTED.items():
+    for key, feature in _UNSUPPORTED.items():
         if site.get(key, "").lower() == "true":
             raise UsageError(
-                f"{key} = true: this client of the metastore has no support of {what}",
+                f"{key} = true: this client of the metastore has no support of {feature}",
                 fix="give the address of a metastore that listens without it, or use a JDBC or "
                 "REST catalog",
             )
@@ -116,12 +116,12 @@ def timeout_ms(site: Mapping[str, str]) -> int:
         UsageError: the text is not a duration.
     """
     key = "hive.metastore.client.socket.timeout"
-    given = site.get(key)
-    if not given:
+    value = site.get(key)
+    if not value:
         return _DEFAULT_TIMEOUT_MS
-    match = _TIMEOUT.fullmatch(given)
+    match = _TIMEOUT.fullmatch(value)
     if match is None:
-        raise UsageError(f"{key} = {given!r} is not a duration", fix="write for example 600s")
+        raise UsageError(f"{key} = {value!r} is not a duration", fix="write for example 600s")
     unit = match[2].lower()
     factor = 1 if unit.startswith("ms") else 60_000 if unit.startswith("m") else 1000
     return int(match[1]) * factor

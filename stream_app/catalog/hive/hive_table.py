@@ -119,8 +119,8 @@ class HiveLayout:
 
     def location(self, parameters: Mapping[str, str], stored: str) -> str:
         """Return the location of a table or a database; empty without one."""
-        given = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
-        return given or stored
+        parameter = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
+        return parameter or stored
 
 
 def is_paimon_table(table: Struct) -> bool:
@@ -162,8 +162,10 @@ def new_table(
 ) -> Struct:
     """Return the entry of a new Paimon table."""
     options = schema.options
-    kept = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
-    own = {} if layout.has_properties else {key: options[key] for key in kept if key in options}
+    keys = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
+    parameters = (
+        {} if layout.has_properties else {key: options[key] for key in keys if key in options}
+    )
     table = Struct(
         {
             TableField.NAME: text(identifier.table),
@@ -173,7 +175,7 @@ def new_table(
             TableField.LAST_ACCESS_TIME: i32(creation.time_s),
             TableField.RETENTION: i32(_RETENTION),
             TableField.PARTITION_KEYS: structs([]),
-            TableField.PARAMETERS: text_map(own),
+            TableField.PARAMETERS: text_map(parameters),
             TableField.TYPE: text("MANAGED_TABLE"),
         }
     )

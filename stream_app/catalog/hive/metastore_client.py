@@ -106,13 +106,13 @@ class MetastoreClient:
         return answer
 
     def ask(
-        self, method: MetastoreMethod, *arguments: ThriftValue, expected: str = "", what: str = ""
+        self, method: MetastoreMethod, *arguments: ThriftValue, expected: str = "", name: str = ""
     ) -> Struct:
         """Call a method that may fail with one expected kind of error.
 
         Args:
             expected: the kind of error; empty: none.
-            what: the subject of the call, for errors.
+            name: the database or table of the call, for errors.
 
         Raises:
             RefusedError: an error of that kind.
@@ -123,10 +123,10 @@ class MetastoreClient:
         except RefusedError as error:
             if error.kind == expected:
                 raise
-            of_what = f"{what} in " if what else ""
+            entry = f"{name} in " if name else ""
             raise StorageError(
                 f"the metastore refused: {error}",
-                where=f"{method.name} of {of_what}{self.label}",
+                where=f"{method.name} of {entry}{self.label}",
                 fix="see the metastore's own log",
             ) from None
 

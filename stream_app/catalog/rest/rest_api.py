@@ -230,7 +230,7 @@ _REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
 
 
 def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
-    kind, what, fix = _REFUSALS.get(
+    kind, problem, fix = _REFUSALS.get(
         status,
         (
             StorageError,
@@ -238,7 +238,7 @@ def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
             "see the log of the catalog's server, and that 'uri' of the catalog is right",
         ),
     )
-    return kind(f"the catalog {what}{_reason(body)}", where=where, fix=fix)
+    return kind(f"the catalog {problem}{_reason(body)}", where=where, fix=fix)
 
 
 def _reason(body: bytes) -> str:

@@ -39,8 +39,8 @@ def is_passing(error: Exception) -> bool:
     if isinstance(error, OSError):
         # Errors with errno come from this package or describe files; errors without come from the
         # network.
-        known = (FileNotFoundError, FileExistsError, IsADirectoryError)
-        return error.errno is None and not isinstance(error, known)
+        about_files = (FileNotFoundError, FileExistsError, IsADirectoryError)
+        return error.errno is None and not isinstance(error, about_files)
     return _PASSING.search(name_and_text(error)[0]) is not None
 
 
@@ -64,5 +64,5 @@ def name_and_text(error: Exception) -> tuple[str, str]:
     match = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
     if match:
         return match[1], f"{match[1].rpartition('.')[2]}: {match[2]}".replace('\\"', '"')
-    own = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
-    return (own[1], own[2]) if own else ("", text)
+    client_error = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
+    return (client_error[1], client_error[2]) if client_error else ("", text)

@@ -22,13 +22,13 @@ def _open(
     return path, hdfs_file_io(path, options)
 
 
-def _is_same(one: str, other: str) -> bool:
-    here, there = urlsplit(one), urlsplit(other)
-    host, host_there = (parts.netloc.removesuffix(":8020") for parts in (here, there))
+def _is_same(location: str, other: str) -> bool:
+    url, other_url = urlsplit(location), urlsplit(other)
+    host, other_host = (parts.netloc.removesuffix(":8020") for parts in (url, other_url))
     # hdfs:///path is on the cluster's own NameNode, whichever that is.
-    same_host = host == host_there or not (host and host_there)
-    path, path_there = (re.sub("/+$", "", parts.path) for parts in (here, there))
-    return same_host and (here.scheme, path) == (there.scheme, path_there)
+    same_host = host == other_host or not (host and other_host)
+    path, other_path = (re.sub("/+$", "", parts.path) for parts in (url, other_url))
+    return same_host and (url.scheme, path) == (other_url.scheme, other_path)
 
 
 def _path_beside(root: str, location: str) -> str | None:

@@ -100,13 +100,13 @@ class S3Trouble:
     """The explanation of a store's error.
 
     Attributes:
-        what: the cause in one line.
+        problem: the cause in one line.
         fix: the remedy; empty if none is known.
         is_about_keys: whether other keys could help.
         keys_are_over: whether these keys have expired.
     """
 
-    what: str
+    problem: str
     fix: str = ""
     is_about_keys: bool = False
     keys_are_over: bool = False
@@ -121,22 +121,22 @@ def s3_trouble(text: str) -> S3Trouble:
     said = text.partition("Debug source:")[0].strip()
     code, message = (re.search(rf"<{tag}>(.*?)</{tag}>", said, re.S) for tag in ("Code", "Message"))
     if code:
-        what = f"{code[1]}: {message[1]}" if message else code[1]
+        problem = f"{code[1]}: {message[1]}" if message else code[1]
         return S3Trouble(
-            what[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
+            problem[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
         )
-    asked = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
-    for pattern, what, fix in _CAUSES:
+    request = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
+    for pattern, template, fix in _CAUSES:
         if match := re.search(pattern, text):
-            sentence = what.format(*match.groups())
-            return S3Trouble(f"{sentence}: {asked[2]}" if asked else sentence, fix)
+            sentence = template.format(*match.groups())
+            return S3Trouble(f"{sentence}: {request[2]}" if request else sentence, fix)
     status = re.search(r"status code: ((\d{3})[\w ]*)", said)
-    if asked is None or status is None:
+    if request is None or status is None:
         return S3Trouble(said[:_TEXT_MAX])
     # The answer to a HEAD request has no body.
     is_refusal = status[2] in ("400", "401", "403")
     return S3Trouble(
-        f"{asked[2]} answers {asked[1]} with {status[1]}",
+        f"{request[2]} answers {request[1]} with {status[1]}",
         f"check that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
         is_about_keys=is_refusal,
         keys_are_over=status[2] == "400",

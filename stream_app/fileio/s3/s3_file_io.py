@@ -272,16 +272,16 @@ class S3FileIO:
     def _error(self, error: Exception, path: str) -> OSError:
         """Convert the client's error to an `OSError`, with the remedy as a note."""
         trouble = s3_trouble(str(error))
-        what = self._hidden(trouble.what)
+        problem = self._hidden(trouble.problem)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
-            what += f" (keys could not be renewed: {self._keys.problem})"
+            problem += f" (keys could not be renewed: {self._keys.problem})"
         os_error: OSError
         if isinstance(error, FileNotFoundError):
-            os_error = FileNotFoundError(errno.ENOENT, what, path)
+            os_error = FileNotFoundError(errno.ENOENT, problem, path)
         elif trouble.is_about_keys or isinstance(error, _REFUSALS):
-            os_error = PermissionError(errno.EACCES, what, path)
+            os_error = PermissionError(errno.EACCES, problem, path)
         else:
-            os_error = OSError(errno.EIO, what, path)
+            os_error = OSError(errno.EIO, problem, path)
         if trouble.fix:
             os_error.add_note(trouble.fix)
         return os_error

@@ -121,13 +121,13 @@ class S3Options:
             "sse_kms_key_id": self.encryption_key,
             "request_payer": self.requester_pays,
         }
-        given: dict[str, Any] = {key: value for key, value in settings.items() if value}
-        given["virtual_hosted_style_request"] = not self.uses_path_style
+        arguments: dict[str, Any] = {key: value for key, value in settings.items() if value}
+        arguments["virtual_hosted_style_request"] = not self.uses_path_style
         client: dict[str, Any] = {"allow_http": bool(url and url.startswith("http:"))}
         if self.certificates is not None:
             client["root_certificate"] = self.certificates
-        given["client_options"] = client
-        return given
+        arguments["client_options"] = client
+        return arguments
 
     def current_keys(self) -> S3Keys | None:
         """Return the current keys; None if a role provides them.
@@ -167,26 +167,26 @@ def s3_options(
     Raises:
         UsageError: an option is unknown or a value is wrong; the message hides secrets.
     """
-    given = _given(options, environ, bucket)
+    fields = _option_values(options, environ, bucket)
     # Both keys come from one source, never half of a pair from another.
-    has_keys = not given.keys().isdisjoint(_KEYS)
+    has_keys = not fields.keys().isdisjoint(_KEYS)
     for name, variables in _VARIABLES.items():
         value = next((environ[variable] for variable in variables if environ.get(variable)), None)
-        if value and name not in given and not (has_keys and name in _KEYS):
-            given[name] = value
-    texts = {name: given.pop(name) for name in _KEYS if name in given}
-    given = _who_asks(texts, environ) | given
+        if value and name not in fields and not (has_keys and name in _KEYS):
+            fields[name] = value
+    texts = {name: fields.pop(name) for name in _KEYS if name in fields}
+    fields = _keys_or_source(texts, environ) | fields
     if bundle := environ.get("AWS_CA_BUNDLE"):
-        given["certificates"] = _certificates(bundle)
+        fields["certificates"] = _certificates(bundle)
     if attempts := environ.get("AWS_MAX_ATTEMPTS"):
-        given["max_attempts"] = _attempts(attempts)
-    has_tls = given.pop("tls", True)
-    if "endpoint" in given:
-        given["endpoint"] = _endpoint(given["endpoint"], has_tls=has_tls)
-    return S3Options(**given)
+        fields["max_attempts"] = _attempts(attempts)
+    has_tls = fields.pop("tls", True)
+    if "endpoint" in fields:
+        fields["endpoint"] = _endpoint(fields["endpoint"], has_tls=has_tls)
+    return S3Options(**fields)
 
 
-def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
+def _keys_or_source(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the keys or their source, with a profile's settings of the lowest priority."""
     if not texts:
         profile = aws_profile(environ)
@@ -202,9 +202,11 @@ def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     return {"keys": S3Keys(**texts)}
 
 
-def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) -> dict[str, Any]:
+def _option_values(
+    options: Mapping[str, str], environ: Mapping[str, str], bucket: str
+) -> dict[str, Any]:
     """Return the options by field name; the bucket's options override the others."""
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     of_bucket: dict[str, Any] = {}
     for key, value in options.items():
         if not key.startswith(OPTION_PREFIXES):
@@ -212,7 +214,7 @@ def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) 
         prefix = next(
             known_prefix for known_prefix in OPTION_PREFIXES if key.startswith(known_prefix)
         )
-        short, into = key.removeprefix(prefix), given
+        short, into = key.removeprefix(prefix), fields
         if short.startswith("bucket."):
             if not bucket or not short.startswith(f"bucket.{bucket}."):
                 continue  # another bucket's
@@ -220,8 +222,8 @@ def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) 
         name = _name(key, short)
         into[name] = _value(key, name, value, environ)
     if not of_bucket.keys().isdisjoint(_KEYS):
-        given = {name: value for name, value in given.items() if name not in _KEYS}
-    return given | of_bucket
+        fields = {name: value for name, value in fields.items() if name not in _KEYS}
+    return fields | of_bucket
 
 
 def _name(key: str, short: str) -> str:
@@ -231,8 +233,8 @@ def _name(key: str, short: str) -> str:
         if short.startswith(beginning):
             raise UsageError(f"option {key!r} is not taken", fix=advice)
     prefix = key.removesuffix(short)
-    what = unknown_name("option", key, [prefix + name for name in _NAMES])
-    raise UsageError(what, fix=f"known: {', '.join(S3_OPTIONS)}")
+    problem = unknown_name("option", key, [prefix + name for name in _NAMES])
+    raise UsageError(problem, fix=f"known: {', '.join(S3_OPTIONS)}")
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:
@@ -283,8 +285,8 @@ def _boolean(key: str, value: str) -> bool:
     try:
         return parse_boolean(value.strip())
     except ValueError:
-        what = f"{key} must be true or false, is {value!r}"
-        raise UsageError(what, fix=f"write {key} = true") from None
+        problem = f"{key} must be true or false, is {value!r}"
+        raise UsageError(problem, fix=f"write {key} = true") from None
 
 
 def _certificates(path: str) -> bytes:

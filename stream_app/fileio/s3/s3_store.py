@@ -69,12 +69,10 @@ def _check_options(options: Mapping[str, str], location: str) -> None:
     s3_options(options, {}, bucket=urlsplit(location).netloc)
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(location: str, other: str) -> bool:
     """Whether two places are equal; endpoints are not compared."""
-    place, place_there = (
-        re.sub("/+$", "", location.partition("://")[2]) for location in (one, other)
-    )
-    return place == place_there
+    place, other_place = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
+    return place == other_place
 
 
 def _spark_settings(

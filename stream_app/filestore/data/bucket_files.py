@@ -89,6 +89,16 @@ class BucketFiles:
             new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
         )
 
+    def index_writer(self, prefix: str) -> RollingFileWriter:
+        """Return a writer of index files that have the rows of a data file.
+
+        Args:
+            prefix: the beginning of their names.
+        """
+        data_files = self._new_files(DATA_FILE_PREFIX, 0, FileSource.APPEND)
+        new_files = replace(data_files, new_name=lambda: prefix + data_files.new_name())
+        return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
+
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """Yield the live rows of a file."""
         vector = self.vectors.get(file.file_name)
@@ -109,8 +119,8 @@ class BucketFiles:
             if vector is None:
                 yield batch, places
             else:
-                kept = vector.keep_mask(start, batch.num_rows)
-                yield batch.filter(pa.array(kept)), places[kept]
+                live = vector.keep_mask(start, batch.num_rows)
+                yield batch.filter(pa.array(live)), places[live]
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""

@@ -195,9 +195,9 @@ class DataFileReader:
     ) -> pa.RecordBatch:
         """Convert values to the type in the file's schema, then to the current type."""
         system = self._system_fields
-        there = stored_fields(column for column in stored if column)
-        batch = conformed_batch(batch, pa.schema([*system, *there]))
-        given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
+        stored_schema = stored_fields(column for column in stored if column)
+        batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
+        system_columns, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
         wanted = list(self.layout_schema)[len(system) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
@@ -205,7 +205,7 @@ class DataFileReader:
             else _cast(next(present), then, now)
             for then, now, field in zip(stored, self.columns, wanted, strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*given, *columns], schema=self.layout_schema)
+        return pa.RecordBatch.from_arrays([*system_columns, *columns], schema=self.layout_schema)
 
 
 def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:

@@ -64,20 +64,20 @@ class FileStats:
         missing_is_null: bool,
     ) -> dict[str, ColumnStats]:
         then = {column.field_id: column for column in schema.fields}
-        asked: list[tuple[DataField, DataField | None]] = []
+        pairs: list[tuple[DataField, DataField | None]] = []
         stored: list[ColumnStats] = []
         for column in self.columns:
             before = then.get(column.field_id)
             if before is None and missing_is_null:
-                asked.append((column, None))
+                pairs.append((column, None))
             elif before is not None and before.name in by_column:
                 stats = by_column[before.name]
                 # Java's bounds of CHAR in ORC have blanks that the values lack.
                 if before.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
                     stats = ColumnStats(null_count=stats.null_count)
-                asked.append((column, before))
+                pairs.append((column, before))
                 stored.append(stats)
-        return stats_by_name(asked, stored, file.row_count)
+        return stats_by_name(pairs, stored, file.row_count)
 
 
 def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:

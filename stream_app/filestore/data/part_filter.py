@@ -51,8 +51,8 @@ class PartsOfCondition:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        asked = [(now, then) for now, then in columns if now.name in self.names]
-        return _PassingParts(self.condition, asked) if asked else None
+        pairs = [(now, then) for now, then in columns if now.name in self.names]
+        return _PassingParts(self.condition, pairs) if pairs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +60,29 @@ class _PassingParts:
     """Implements `PartChoice`: chooses the parts in which a row may pass."""
 
     condition: StatsFilter
-    asked: Sequence[tuple[DataField, DataField | None]]
+    pairs: Sequence[tuple[DataField, DataField | None]]
 
     @property
     def columns(self) -> list[tuple[str, DataType]]:
-        return [(then.name, then.data_type) for _, then in self.asked if then is not None]
+        return [(then.name, then.data_type) for _, then in self.pairs if then is not None]
 
     @property
     def judge(self) -> JudgeOfValues | None:
         are_as_today = all(
             then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
-            for now, then in self.asked
+            for now, then in self.pairs
         )
-        names = {now.name for now, _ in self.asked}
+        names = {now.name for now, _ in self.pairs}
         return self._rows if are_as_today and names == set(self.condition.columns.names) else None
 
     def passing(self, parts: Sequence[PartStats]) -> list[bool]:
         return self.condition.passing(
-            (part.row_count, stats_by_name(self.asked, part.columns, part.row_count))
+            (part.row_count, stats_by_name(self.pairs, part.columns, part.row_count))
             for part in parts
         )
 
     def _rows(self, values: pa.RecordBatch) -> RowPlaces:
-        fields = stored_fields(now for now, _ in self.asked)
+        fields = stored_fields(now for now, _ in self.pairs)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
         columns = conformed_batch(values, pa.schema(stored)).columns

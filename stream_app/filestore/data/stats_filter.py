@@ -49,27 +49,31 @@ class StatsFilter:
         """Return for each candidate whether a row may pass; false only if surely none does."""
         # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [
-            _FORMAT.make_fragment(str(place), _NO_FILES, partition_expression=self._known(stats))
+            _FORMAT.make_fragment(
+                str(place), _NO_FILES, partition_expression=self._guarantee(stats)
+            )
             for place, stats in enumerate(candidates)
         ]
         if not fragments:
             return []
         dataset = ds.FileSystemDataset(fragments, arrow_schema(self.columns), _FORMAT, _NO_FILES)
-        kept = {fragment.path for fragment in dataset.get_fragments(filter=self.expression)}
-        return [fragment.path in kept for fragment in fragments]
+        passing_paths = {
+            fragment.path for fragment in dataset.get_fragments(filter=self.expression)
+        }
+        return [fragment.path in passing_paths for fragment in fragments]
 
-    def _known(self, stats: RowStats) -> pc.Expression:
+    def _guarantee(self, stats: RowStats) -> pc.Expression:
         row_count, by_name = stats
         parts = [
-            known
+            guarantee
             for column in self.columns
             if column.name in by_name
-            and (known := _known_of(column, by_name[column.name], row_count)) is not None
+            and (guarantee := _guarantee_of(column, by_name[column.name], row_count)) is not None
         ]
         return reduce(and_, parts, _TRUE)
 
 
-def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
+def _guarantee_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
     """Return a condition that all rows fulfil; None if the statistics imply none."""
     field = pc.field(column.name)
     if stats.null_count is not None and stats.null_count >= row_count:

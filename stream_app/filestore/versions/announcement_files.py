@@ -55,7 +55,7 @@ class ExpiryAnnouncement:
         Raises:
             CorruptFileError: the bytes are not an announcement.
         """
-        json = JsonObject.decode(data, what="tag/expiring")
+        json = JsonObject.decode(data, file_kind="tag/expiring")
         return cls(
             begin=json.integer("begin"),
             end=json.integer("end"),
@@ -87,7 +87,7 @@ class RollbackAnnouncement:
     @classmethod
     def decoded(cls, data: bytes) -> Self:
         """See `ExpiryAnnouncement.decoded`."""
-        json = JsonObject.decode(data, what="tag/rolling-back")
+        json = JsonObject.decode(data, file_kind="tag/rolling-back")
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
             target=json.integer("target"),

@@ -40,7 +40,7 @@ class ConsumerManager:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            return JsonObject.decode(data, what="consumer").integer(_NEXT_SNAPSHOT)
+            return JsonObject.decode(data, file_kind="consumer").integer(_NEXT_SNAPSHOT)
         except CorruptFileError as error:
             raise CorruptFileError(
                 error.problem,

@@ -83,7 +83,7 @@ class StatisticsFiles:
         """
         path = self.paths.statistics(name)
         try:
-            return JsonObject.decode(self.file_io.read_bytes(path), what="statistics")
+            return JsonObject.decode(self.file_io.read_bytes(path), file_kind="statistics")
         except FileNotFoundError:
             raise CorruptFileError(
                 "the file of statistics that a snapshot names is missing",
@@ -99,7 +99,7 @@ class StatisticsFiles:
 
 
 def _column_object(column: ColumnStatistics) -> dict[str, object]:
-    known = {
+    values = {
         "colId": column.column_id,
         "distinctCount": column.distinct_count,
         "min": column.least,
@@ -108,4 +108,4 @@ def _column_object(column: ColumnStatistics) -> dict[str, object]:
         "avgLen": column.average_length,
         "maxLen": column.longest,
     }
-    return {key: value for key, value in known.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}

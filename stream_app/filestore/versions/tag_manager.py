@@ -160,7 +160,7 @@ class TagManager:
         path, created = self._success_path(name), now_ms
         try:
             data = self.file_io.read_bytes(path)
-            created = JsonObject.decode(data, what="success file").integer("creationTime")
+            created = JsonObject.decode(data, file_kind="success file").integer("creationTime")
         except (FileNotFoundError, CorruptFileError):
             pass
         times = {"creationTime": created, "modificationTime": now_ms}

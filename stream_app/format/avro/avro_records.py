@@ -20,7 +20,7 @@ from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.format.avro.avro_container import read_records
 
 AvroField = dict[str, object]
-Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+FieldCodec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """The functions that encode and decode a value."""
 
 
@@ -48,9 +48,9 @@ def _tuple_or_none(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
 
 
-LIST: Way = (list, lambda values: tuple(values or ()))
-OPTIONAL_LIST: Way = (_list_or_none, _tuple_or_none)
-_AS_IT_IS: Way = (lambda value: value, lambda value: value)
+LIST: FieldCodec = (list, lambda values: tuple(values or ()))
+OPTIONAL_LIST: FieldCodec = (_list_or_none, _tuple_or_none)
+_UNCHANGED: FieldCodec = (lambda value: value, lambda value: value)
 
 
 class RecordCodec:
@@ -59,7 +59,7 @@ class RecordCodec:
     The attribute of a field has its name in lower case, without the leading underscore.
 
     Attributes:
-        known: the names of the fields.
+        field_names: the names of the fields.
     """
 
     def __init__(
@@ -67,29 +67,29 @@ class RecordCodec:
         fields: Sequence[AvroField],
         *,
         names: Mapping[str, str] | None = None,
-        ways: Mapping[str, Way] | None = None,
+        codecs: Mapping[str, FieldCodec] | None = None,
     ) -> None:
         """Prepare the codec.
 
         Args:
             names: field → attribute, if the names differ.
-            ways: field → the functions that encode and decode its value.
+            codecs: field → the functions that encode and decode its value.
         """
-        places = {str(field["name"]): field for field in fields}
-        self.known = frozenset(places)
-        self._places = [
+        fields_by_name = {str(field["name"]): field for field in fields}
+        self.field_names = frozenset(fields_by_name)
+        self._fields = [
             (
                 name,
                 (names or {}).get(name, name[1:].lower()),
-                "default" in field or name in (ways or {}),
-                *(ways or {}).get(name, _AS_IT_IS),
+                "default" in field or name in (codecs or {}),
+                *(codecs or {}).get(name, _UNCHANGED),
             )
-            for name, field in places.items()
+            for name, field in fields_by_name.items()
         ]
 
     def record(self, value: object) -> dict[str, Any]:
         """Return the record of an object."""
-        return {field: encode(getattr(value, name)) for field, name, _, encode, _ in self._places}
+        return {field: encode(getattr(value, name)) for field, name, _, encode, _ in self._fields}
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the decoded values of a record, by attribute.
@@ -99,7 +99,7 @@ class RecordCodec:
         """
         return {
             name: decode(record.get(field) if may_lack else record[field])
-            for field, name, may_lack, _, decode in self._places
+            for field, name, may_lack, _, decode in self._fields
         }
 
 
@@ -130,12 +130,12 @@ def read_metadata(data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def unknown_fields(record: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
+def unknown_fields(record: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
     """Return the unknown fields of a record that have a value."""
-    if len(record) <= len(known) and all(name in known for name in record):
+    if len(record) <= len(names) and all(name in names for name in record):
         return ()
     return tuple(
-        name for name, value in record.items() if name not in known and value not in (None, [], {})
+        name for name, value in record.items() if name not in names and value not in (None, [], {})
     )
 
 
@@ -157,7 +157,7 @@ def check_known(unknown: Collection[str], where: str) -> None:
 def _with_times_as(unit: str | None, field: pa.Field) -> pa.Field:
     """Return the field with timestamps of a unit; None for plain numbers."""
     if pa.types.is_struct(field.type):
-        return field.with_type(pa.struct([_with_times_as(unit, one) for one in field.type]))
+        return field.with_type(pa.struct([_with_times_as(unit, child) for child in field.type]))
     if pa.types.is_timestamp(field.type):
         return field.with_type(pa.int64() if unit is None else pa.timestamp(unit))
     return field

@@ -57,7 +57,7 @@ _GLOBAL_INDEX_FIELDS = [
 ]
 _SOURCE_META = optional("_SOURCE_META", "bytes")
 _GLOBAL_INDEX = RecordCodec(
-    [*_GLOBAL_INDEX_FIELDS, _SOURCE_META], ways={"_EXTRA_FIELD_IDS": OPTIONAL_LIST}
+    [*_GLOBAL_INDEX_FIELDS, _SOURCE_META], codecs={"_EXTRA_FIELD_IDS": OPTIONAL_LIST}
 )
 _FILE_FIELDS = [
     required("_INDEX_TYPE", "string"),
@@ -87,7 +87,7 @@ def _deletion_vectors(
 _FILE = RecordCodec(
     _FILE_FIELDS,
     names={"_DELETIONS_VECTORS_RANGES": "deletion_vectors"},
-    ways={"_DELETIONS_VECTORS_RANGES": (_ranges, _deletion_vectors)},
+    codecs={"_DELETIONS_VECTORS_RANGES": (_ranges, _deletion_vectors)},
 )
 
 
@@ -107,7 +107,7 @@ def _schema(global_index_fields: list[AvroField]) -> dict[str, object]:
 INDEX_MANIFEST_SCHEMA = _schema(_GLOBAL_INDEX_FIELDS)
 """Avro schema of an index manifest."""
 
-_KNOWN = _FILE.known | {"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_GLOBAL_INDEX"}
+_KNOWN = _FILE.field_names | {"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_GLOBAL_INDEX"}
 
 _PARSED = fastavro.parse_schema(INDEX_MANIFEST_SCHEMA)
 _PARSED_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOURCE_META]))
@@ -167,9 +167,9 @@ def _entry(record: dict[str, Any]) -> IndexManifestEntry:
         raise _unexpected(f"{type(error).__name__}: {error}") from error
 
 
-def _unexpected(what: str) -> CorruptFileError:
+def _unexpected(problem: str) -> CorruptFileError:
     return CorruptFileError(
-        f"not an index manifest that stream_app can read: {what}",
+        f"not an index manifest that stream_app can read: {problem}",
         fix="read the table with the Paimon version that wrote it",
     )
 
@@ -180,5 +180,5 @@ def _index_file(record: dict[str, Any]) -> IndexFileMeta:
         **_FILE.values(record),
         global_index=None if index is None else GlobalIndexMeta(**_GLOBAL_INDEX.values(index)),
         unknown_fields=unknown_fields(record, _KNOWN)
-        + unknown_fields(index or {}, _GLOBAL_INDEX.known),
+        + unknown_fields(index or {}, _GLOBAL_INDEX.field_names),
     )

@@ -44,8 +44,8 @@ _STATS_FIELDS = [
     required("_MAX_VALUES", "bytes"),
     optional("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
 ]
-_STATS = RecordCodec(_STATS_FIELDS, ways={"_NULL_COUNTS": LIST})
-_STATS_WAY = (_STATS.record, lambda record: SimpleStats(**_STATS.values(record)))
+_STATS = RecordCodec(_STATS_FIELDS, codecs={"_NULL_COUNTS": LIST})
+_STATS_CODEC = (_STATS.record, lambda record: SimpleStats(**_STATS.values(record)))
 
 
 def _stats(parent: str, name: str) -> AvroField:
@@ -88,9 +88,9 @@ def _millis(value: datetime.datetime | int | None) -> int | None:
 _FILE = RecordCodec(
     _FILE_FIELDS,
     names={"_CREATION_TIME": "creation_time_ms", "_EMBEDDED_FILE_INDEX": "embedded_index"},
-    ways={
-        "_KEY_STATS": _STATS_WAY,
-        "_VALUE_STATS": _STATS_WAY,
+    codecs={
+        "_KEY_STATS": _STATS_CODEC,
+        "_VALUE_STATS": _STATS_CODEC,
         "_EXTRA_FILES": LIST,
         # Use a plain number, because fastavro would shift a datetime without zone by the local
         # zone.
@@ -132,14 +132,14 @@ _LIST_FIELDS = [
     optional("_MAX_ROW_ID", "long"),
 ]
 
-_LIST = RecordCodec(_LIST_FIELDS[1:], ways={"_PARTITION_STATS": _STATS_WAY})
+_LIST = RecordCodec(_LIST_FIELDS[1:], codecs={"_PARTITION_STATS": _STATS_CODEC})
 
 MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 """Avro schema of a manifest list."""
 
 _KNOWN = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"})
 # PyPaimon 2.1 records the number of buckets of a manifest's files; absent means unknown.
-_KNOWN_OF_LIST = _LIST.known | {"_VERSION", "_TOTAL_BUCKETS"}
+_KNOWN_OF_LIST = _LIST.field_names | {"_VERSION", "_TOTAL_BUCKETS"}
 
 _PARSED_MANIFEST = fastavro.parse_schema(MANIFEST_SCHEMA)
 _PARSED_MANIFEST_LIST = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)
@@ -184,9 +184,9 @@ def _records(data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def _unexpected(what: str) -> CorruptFileError:
+def _unexpected(problem: str) -> CorruptFileError:
     return CorruptFileError(
-        f"not a manifest or manifest list that stream_app can read: {what}",
+        f"not a manifest or manifest list that stream_app can read: {problem}",
         fix="read the table with the Paimon version that wrote it",
     )
 
@@ -201,7 +201,7 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
             file=DataFileMeta(
                 **_FILE.values(record["_FILE"]),
                 unknown_fields=unknown_fields(record, _KNOWN)
-                + unknown_fields(record["_FILE"], _FILE.known),
+                + unknown_fields(record["_FILE"], _FILE.field_names),
             ),
         )
     except (KeyError, ValueError, TypeError) as error:
@@ -295,10 +295,10 @@ def _partition_stats(
         present = [part for part, row in rows.items() if row[index] is not None]
         null_counts.append(len(entries) - sum(counts[part] for part in present))
         # Paimon 1.4 keeps no bounds of binaries, and NaN has no order.
-        known = data_type.root not in BINARY_ROOTS and all(
+        has_bounds = data_type.root not in BINARY_ROOTS and all(
             rows[part][index] == rows[part][index] for part in present
         )
-        ordered = sorted(present, key=lambda part: (key_of(part)[index],)) if known else []
+        ordered = sorted(present, key=lambda part: (key_of(part)[index],)) if has_bounds else []
         minima.append(rows[ordered[0]][index] if ordered else None)
         maxima.append(rows[ordered[-1]][index] if ordered else None)
     types = [data_type.as_nullable() for data_type in partition_types]

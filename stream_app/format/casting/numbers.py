@@ -95,8 +95,8 @@ def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
 
 def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
     """Parse the chosen texts as decimals; the others become null."""
-    kept = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
-    return kept.cast(pa.decimal256(_WIDE_DIGITS, scale))
+    chosen_texts = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
+    return chosen_texts.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 
 def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:

@@ -151,21 +151,21 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         for member, column in zip(members(stored), inside, strict=True)
     }
     length = len(values if wanted.root is TypeRoot.ROW else inside[0])
-    made = []
+    inner = []
     for now in members(wanted):
         if now.field_id in then:
             data_type, column = then[now.field_id]
             member = read_as(column, data_type, now.data_type)
-            made.append(cast_with_members(member, arrow_type(now.data_type)))
+            inner.append(cast_with_members(member, arrow_type(now.data_type)))
         else:
-            made.append(pa.nulls(length, arrow_type(now.data_type)))
+            inner.append(pa.nulls(length, arrow_type(now.data_type)))
     if wanted.root is TypeRoot.ROW:
-        rows = pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+        rows = pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
         return cast_with_members(rows, kind)  # else writers refuse null ROWs' values
     if wanted.root is TypeRoot.MAP:
-        made = [pa.StructArray.from_arrays(made[::-1], fields=[kind.key_field, kind.item_field])]
+        inner = [pa.StructArray.from_arrays(inner[::-1], fields=[kind.key_field, kind.item_field])]
     return pa.Array.from_buffers(
-        kind, len(values), values.buffers()[:2], values.null_count, children=made
+        kind, len(values), values.buffers()[:2], values.null_count, children=inner
     )
 
 

@@ -85,13 +85,13 @@ def _float_texts(values: pa.Array) -> pa.Array:
     numbers = numbers_of(values).astype(np.float64)
     sizes = np.abs(numbers)
     shortest = values.cast(pa.string())
-    least = (sizes > 0) & (sizes < _LEAST[values.type])
-    if least.any():
+    is_least = (sizes > 0) & (sizes < _LEAST[values.type])
+    if is_least.any():
         # Of these few numbers Java prints two digits where one suffices.
-        two = [f"{number:.1e}" for number in numbers[least]]
-        one = pc.match_substring_regex(shortest, "^-?[0-9]e")
-        given = pc.replace_with_mask(shortest, pa.array(least), pa.array(two))
-        shortest = pc.if_else(one, given, shortest)
+        two_digits = [f"{number:.1e}" for number in numbers[is_least]]
+        is_one_digit = pc.match_substring_regex(shortest, "^-?[0-9]e")
+        replaced = pc.replace_with_mask(shortest, pa.array(is_least), pa.array(two_digits))
+        shortest = pc.if_else(is_one_digit, replaced, shortest)
     plain = pc.if_else(
         pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")
     )
@@ -162,9 +162,9 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
         [*_day_parts(seconds // 86_400), " ", *_clock_parts(seconds % 86_400), ".", (nanos, 9)],
         values,
     )
-    kept = _SECOND_CHARACTERS + 1 + stored.precision
-    more = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, kept), "0")
-    texts = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, kept), more, "")
+    length = _SECOND_CHARACTERS + 1 + stored.precision
+    more = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, length), "0")
+    texts = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, length), more, "")
     return texts if stored.precision else pc.utf8_rtrim(texts, ".")
 
 

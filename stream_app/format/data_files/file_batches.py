@@ -37,10 +37,10 @@ def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBat
         yield rows.slice(begin, step)
 
 
-def damaged_file_error(what: str) -> CorruptFileError:
+def damaged_file_error(problem: str) -> CorruptFileError:
     """Return the error of a damaged file, to which the caller adds the path."""
     return CorruptFileError(
-        what, fix="restore the file from a backup, or roll the table back to a tag"
+        problem, fix="restore the file from a backup, or roll the table back to a tag"
     )
 
 

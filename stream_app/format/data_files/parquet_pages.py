@@ -112,8 +112,8 @@ class PagedGroups:
         self._file = file
         self._columns = columns
         self._choice = choice
-        self._asked = [name for name, _ in choice.columns]
-        self._judge = choice.judge if set(self._asked) < set(columns) else None
+        self._tested = [name for name, _ in choice.columns]
+        self._judge = choice.judge if set(self._tested) < set(columns) else None
 
     def wanted(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
@@ -155,13 +155,13 @@ class PagedGroups:
     def _is_small(self, group: int) -> bool:
         """Whether the condition's columns are a small part of the columns to read."""
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
-        widths = [_width(schema.field(name).type) for name in self._asked]
+        widths = [_width(schema.field(name).type) for name in self._tested]
         if None not in widths:
             # The comparison is with all columns, because decoding a few values twice costs little.
-            asked = metadata.num_rows * sum(width or 0 for width in widths)
-            return bool(asked * _SMALL <= metadata.total_byte_size)
+            estimate = metadata.num_rows * sum(width or 0 for width in widths)
+            return bool(estimate * _SMALL <= metadata.total_byte_size)
         with contextlib.suppress(*_DAMAGED):
-            return self._sizes(group, self._asked) * _SMALL <= self._sizes(group, self._columns)
+            return self._sizes(group, self._tested) * _SMALL <= self._sizes(group, self._columns)
         return False
 
     def _sizes(self, group: int, names: Sequence[str]) -> int:
@@ -174,21 +174,21 @@ class PagedGroups:
         )
 
     def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
-        table = self._file.read_row_group(group, columns=self._asked, use_threads=False)
+        table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
-        (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
+        (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
         values = 0 if batch is None else batch.num_rows
         # pyarrow silently skips a page whose header has another type.
         if values != row_count:
             raise damaged_file_error(
                 f"a row group of {row_count} rows has only {values} in pages of "
-                + ", ".join(self._asked)
+                + ", ".join(self._tested)
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_DAMAGED):
-            columns = self._paged_columns(group, self._asked)
+            columns = self._paged_columns(group, self._tested)
             if columns is not None:
                 return self._passing(group, columns, row_count)
         return [RowRange(0, row_count)]
@@ -221,18 +221,18 @@ class PagedGroups:
         chunks = self._parts.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
-        there = {name: span for name, span in spans.items() if span and columns[name].is_plain}
-        if len(there) < len(columns):
+        readable = {name: span for name, span in spans.items() if span and columns[name].is_plain}
+        if len(readable) < len(columns):
             return None
         return {
             name: (chunk, decode_pages(data[name], row_count, chunk.span.start, chunk.span.end))
-            for data in (self._read_all(there),)
+            for data in (self._read_all(readable),)
             for name, chunk in columns.items()
         }
 
     def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
-        footer, asked = self._file.metadata, self._choice.columns
-        spans = {name: columns[name][0].index("column") for name, _ in asked}
+        footer, tested = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in tested}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         begins = part_begins([columns[name][1].begins for name in indexes])
         of_columns = [
@@ -242,7 +242,7 @@ class PagedGroups:
                 begins,
             )
             for (name, data_type), of_chunk in zip(
-                asked, row_group_stats(footer, group, asked), strict=True
+                tested, row_group_stats(footer, group, tested), strict=True
             )
         ]
         sizes = np.diff(np.append(begins, row_count)).tolist()

@@ -75,7 +75,7 @@ def _part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
     return [
         b"\1",
         _PART.pack(_VERSION, 0, most),
-        bitmap_bytes(slices.there),
+        bitmap_bytes(slices.existence),
         struct.pack(">i", len(slices.slices)),
         *map(bitmap_bytes, slices.slices),
     ]
@@ -92,11 +92,11 @@ class _BitSlicedReader:
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return exactly the rows that pass, because the index has each row's value."""
-        there = self._above.there | self._below.there
+        existence = self._above.existence | self._below.existence
         if test.comparison is IndexComparison.NULL:
-            return all_rows(self._row_count) - there
+            return all_rows(self._row_count) - existence
         if test.comparison is IndexComparison.NOT_NULL:
-            return there
+            return existence
         numbers = index_numbers(test.values, self._data_type).tolist()
         if test.comparison in (IndexComparison.ONE_OF, IndexComparison.NONE_OF):
             rows = BitMap()
@@ -104,7 +104,7 @@ class _BitSlicedReader:
                 rows |= self._compared(IndexComparison.ONE_OF, number)
             if test.comparison is IndexComparison.ONE_OF:
                 return rows
-            return None if loses_digits(self._data_type) else there - rows
+            return None if loses_digits(self._data_type) else existence - rows
         if loses_digits(self._data_type):
             return None
         return self._compared(test.comparison, numbers[0])
@@ -120,13 +120,13 @@ def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:
     if not data[position]:
         return (0, BitSlices(BitMap(), ())), position + 1
     _, least, _ = _PART.unpack_from(data, position + 1)
-    there, position = read_bitmap(data, position + 1 + _PART.size)
+    existence, position = read_bitmap(data, position + 1 + _PART.size)
     (count,) = struct.unpack_from(">i", data, position)
     slices, position = [], position + 4
     for _ in range(count):
-        one, position = read_bitmap(data, position)
-        slices.append(one)
-    return (least, BitSlices(there, slices)), position
+        slice_rows, position = read_bitmap(data, position)
+        slices.append(slice_rows)
+    return (least, BitSlices(existence, slices)), position
 
 
 BIT_SLICED = FileIndexKind("bsi", _BitSlicedBuilder, _BitSlicedReader)

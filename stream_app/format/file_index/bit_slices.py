@@ -25,11 +25,11 @@ class BitSlices:
     """The numbers of some rows.
 
     Attributes:
-        there: the rows that have a number.
+        existence: the rows that have a number.
         slices: for each bit 0, 1, 2 … the rows whose number has it. …
     """
 
-    there: BitMap
+    existence: BitMap
     slices: Sequence[BitMap]
 
     @classmethod
@@ -51,8 +51,8 @@ class BitSlices:
                 if number < 0
                 else (IndexComparison.LESS, IndexComparison.AT_MOST)
             )
-            return self.there if is_all or comparison is IndexComparison.NONE_OF else BitMap()
-        less, greater, equal = BitMap(), BitMap(), self.there
+            return self.existence if is_all or comparison is IndexComparison.NONE_OF else BitMap()
+        less, greater, equal = BitMap(), BitMap(), self.existence
         for bit in reversed(range(len(self.slices))):
             if number >> bit & 1:
                 less |= equal - self.slices[bit]

@@ -156,11 +156,11 @@ class DistinctValues:
         codec = ValueCodec.of_type(data_type)
         codes = np.full(len(values), -1, dtype=np.int64)
         valid = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
-        there = values.drop_null()
-        known = text_bytes(there) if codec.width is None else pa.array(
-            index_numbers(there, data_type)
+        present = values.drop_null()
+        comparable = text_bytes(present) if codec.width is None else pa.array(
+            index_numbers(present, data_type)
         )  # fmt: skip
-        encoded = known.dictionary_encode()
+        encoded = comparable.dictionary_encode()
         codes[valid] = encoded.indices.to_numpy(zero_copy_only=False)
         distinct = encoded.dictionary
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))

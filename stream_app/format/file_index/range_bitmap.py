@@ -71,15 +71,15 @@ class _RangeBitmapBuilder:
 
 
 def _slices_bytes(slices: BitSlices) -> bytes:
-    there = bitmap_bytes(slices.there)
-    parts = [bitmap_bytes(one) for one in slices.slices]
+    existence = bitmap_bytes(slices.existence)
+    parts = [bitmap_bytes(rows) for rows in slices.slices]
     ends = np.cumsum([len(part) for part in parts])
     places = b"".join(
         _PLACE.pack(int(end) - len(part), len(part)) for end, part in zip(ends, parts, strict=True)
     )
     head_length = _SLICES.size - 4 + len(places)
-    head = _SLICES.pack(head_length, _VERSION, len(parts), len(there), len(places))
-    return b"".join([head, places, there, *parts])
+    head = _SLICES.pack(head_length, _VERSION, len(parts), len(existence), len(places))
+    return b"".join([head, places, existence, *parts])
 
 
 class _RangeBitmapReader:
@@ -95,16 +95,16 @@ class _RangeBitmapReader:
 
     def rows(self, test: IndexTest) -> BitMap:
         """Return exactly the rows that pass, because the index has each row's value."""
-        there = self._slices.there
+        existence = self._slices.existence
         match test.comparison:
             case IndexComparison.NULL:
-                return all_rows(self._row_count) - there
+                return all_rows(self._row_count) - existence
             case IndexComparison.NOT_NULL:
-                return there
+                return existence
             case IndexComparison.ONE_OF:
                 return self._rows_of(test.values)
             case IndexComparison.NONE_OF:
-                return there - self._rows_of(test.values)
+                return existence - self._rows_of(test.values)
             case comparison:
                 key = self._codec.keys(test.values)[0]
                 return self._ordered(comparison, *self._dictionary.code(key))
@@ -131,12 +131,12 @@ def _read_slices(data: bytes, position: int) -> BitSlices:
     if version != _VERSION:
         raise ValueError(f"slices of version {version}")
     places_at, body_at = position + _SLICES.size, position + 4 + head_length
-    there, _ = read_bitmap(data, body_at)
+    existence, _ = read_bitmap(data, body_at)
     slices = [
         read_bitmap(data, body_at + there_length + offset)[0]
         for offset, _ in _PLACE.iter_unpack(data[places_at : places_at + _PLACE.size * count])
     ]
-    return BitSlices(there, slices)
+    return BitSlices(existence, slices)
 
 
 RANGE_BITMAP = FileIndexKind("range-bitmap", _RangeBitmapBuilder, _RangeBitmapReader)

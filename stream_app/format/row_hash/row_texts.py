@@ -57,13 +57,13 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
     for position, field in columns:
         values = rows.column(field.name)
         begin = f"{position}="
-        own = _value_pieces(plain_values(values, field.data_type))
+        value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(before)] if before else []
-            pieces.append(_joined([_constant(begin), *own, _constant(";")], nulls=True))
+            pieces.append(_joined([_constant(begin), *value_pieces, _constant(";")], nulls=True))
             before = ""
         else:
-            pieces += [_constant(before + begin), *own]
+            pieces += [_constant(before + begin), *value_pieces]
             before = ";"
     pieces.append(_constant(before))
     if not any(isinstance(piece, pa.Array) for piece in pieces):
@@ -172,8 +172,8 @@ def _hexadecimal(values: pa.Array) -> pa.Array:
 
 def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) -> pa.Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
-    made = pa.Array.from_buffers(pa.binary(), len(values), buffers)
-    return made if not values.null_count else pc.if_else(values.is_valid(), made, None)
+    texts = pa.Array.from_buffers(pa.binary(), len(values), buffers)
+    return texts if not values.null_count else pc.if_else(values.is_valid(), texts, None)
 
 
 def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:

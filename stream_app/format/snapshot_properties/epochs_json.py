@@ -14,7 +14,7 @@ from stream_app.format.json_object import JsonObject
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import Snapshot
 
-_WHAT = f"snapshot's {EPOCHS_PROPERTY}"
+_PROPERTY = f"snapshot's {EPOCHS_PROPERTY}"
 
 
 def encode_epochs(epochs: Mapping[str, JobEpoch]) -> str:
@@ -40,10 +40,10 @@ def decode_epochs(text: str) -> dict[str, JobEpoch]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise CorruptFileError(f"cannot read a {_WHAT}: {error}") from error
+        raise CorruptFileError(f"cannot read a {_PROPERTY}: {error}") from error
     if not isinstance(value, dict):
-        raise CorruptFileError(f"cannot read a {_WHAT}: it is {value!r}")
-    return {user: _epoch(JsonObject(entry, what=_WHAT)) for user, entry in value.items()}
+        raise CorruptFileError(f"cannot read a {_PROPERTY}: it is {value!r}")
+    return {user: _epoch(JsonObject(entry, file_kind=_PROPERTY)) for user, entry in value.items()}
 
 
 def _epoch(entry: JsonObject) -> JobEpoch:

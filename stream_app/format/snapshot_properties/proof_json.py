@@ -9,7 +9,7 @@ from stream_app.format.json_object import JsonObject
 from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY, Snapshot
 
-_WHAT = f"snapshot's {PROOF_PROPERTY}"
+_PROPERTY = f"snapshot's {PROOF_PROPERTY}"
 
 
 def encode_proof(proof: SourceProof) -> str:
@@ -32,7 +32,7 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
         return None
     try:
         parsed = orjson.loads(text)
-        document = JsonObject(parsed, what=_WHAT)
+        document = JsonObject(parsed, file_kind=_PROPERTY)
         return SourceProof(
             source=document.text("source"),
             rows=document.text("rows"),

@@ -12,7 +12,7 @@ from stream_app.model.checksum.row_sum import RowSum
 from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
 
-_WHAT = f"snapshot's {ROW_SUM_PROPERTY}"
+_PROPERTY = f"snapshot's {ROW_SUM_PROPERTY}"
 
 
 def encode_record(record: SumRecord) -> str:
@@ -21,8 +21,8 @@ def encode_record(record: SumRecord) -> str:
     if record.partitions is None:
         return orjson.dumps(document).decode()
     partitions = {
-        name.hex(): {"rows": own.rows, "sum": own.digits}
-        for name, own in sorted(record.partitions.items())
+        name.hex(): {"rows": row_sum.rows, "sum": row_sum.digits}
+        for name, row_sum in sorted(record.partitions.items())
     }
     return orjson.dumps({**document, "partitions": partitions}).decode()
 
@@ -35,21 +35,22 @@ def decode_record(text: str) -> SumRecord:
     """
     try:
         value = orjson.loads(text)
-        document = JsonObject(value, what=_WHAT)
+        document = JsonObject(value, file_kind=_PROPERTY)
         partitions = value.get("partitions")
         return SumRecord(
             origin=document.integer("origin"),
             total=_sum_of(value),
             partitions=None
             if partitions is None
-            else {bytes.fromhex(name): _sum_of(own) for name, own in partitions.items()},
+            else {bytes.fromhex(name): _sum_of(row_sum) for name, row_sum in partitions.items()},
         )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise CorruptFileError(
-            f"cannot read a {_WHAT}: {error}", fix="make it anew by stream-app analyze --checksum"
+            f"cannot read a {_PROPERTY}: {error}",
+            fix="make it anew by stream-app analyze --checksum",
         ) from error
 
 
 def _sum_of(value: Mapping[str, object]) -> RowSum:
-    document = JsonObject(value, what=_WHAT)
+    document = JsonObject(value, file_kind=_PROPERTY)
     return RowSum.of_digits(document.integer("rows"), document.text("sum"))

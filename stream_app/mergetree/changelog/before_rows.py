@@ -196,12 +196,12 @@ class FirstRowChangelog(BeforeRows):
         is_new = output_level == self.max_level or not self.above.may_have(file)
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
-    def before(self, given: LevelWindow) -> WindowBefore:
+    def before(self, level_window: LevelWindow) -> WindowBefore:
         """Return no rows, because the window omits keys that exist above."""
-        batch = given.window.batch
-        is_known = given.any(given.levels > 0)
+        batch = level_window.window.batch
+        is_known = level_window.any(level_window.levels > 0)
         is_new = ~is_known
-        firsts = rows_at(batch, given.order[given.starts[~is_known]])
+        firsts = rows_at(batch, level_window.order[level_window.starts[~is_known]])
         keeps = np.ones(len(is_known), np.bool_)
         if firsts.num_rows and self.above.above:
             layout = self.above.layout
@@ -210,7 +210,7 @@ class FirstRowChangelog(BeforeRows):
             _, absent = self.above.rows_of(keys.append_column(_NUMBER, numbers))
             keeps = is_known
             keeps[absent.column(_NUMBER).to_numpy()] = True
-        window = given.chosen(given.of_keys(keeps))
+        window = level_window.chosen(level_window.of_keys(keeps))
         return WindowBefore(window, None, is_new[keeps])
 
 
@@ -247,21 +247,21 @@ class LookupChangelog(BeforeRows):
         is_merged = output_level == self.max_level or self.keeps_newest
         return Upgrade.RECORD if is_merged else Upgrade.REWRITE
 
-    def before(self, given: LevelWindow) -> WindowBefore:
+    def before(self, level_window: LevelWindow) -> WindowBefore:
         """Return each key's row of the lowest level above 0, into which all lower rows are merged.
 
         Higher rows were already merged into it, and are omitted.
         """
-        batch, order = given.window.batch, given.order
-        is_new = given.levels == 0
-        may_change = given.any(is_new)
-        places = given.lowest_above_0()
-        known = places >= 0
-        before = [rows_at(batch, order[places[known & may_change]])]
-        is_new[places[known]] = True
-        window = given.chosen(is_new)
-        if not known.all():
-            unknown = rows_at(batch, order[given.starts[~known]])
+        batch, order = level_window.window.batch, level_window.order
+        is_new = level_window.levels == 0
+        may_change = level_window.any(is_new)
+        places = level_window.lowest_above_0()
+        has_older = places >= 0
+        before = [rows_at(batch, order[places[has_older & may_change]])]
+        is_new[places[has_older]] = True
+        window = level_window.chosen(is_new)
+        if not has_older.all():
+            unknown = rows_at(batch, order[level_window.starts[~has_older]])
             if self.asks_for_keys:
                 keys = self.above.layout
                 unknown = unknown.select(list(keys.key_names)).cast(keys.schema)

@@ -106,15 +106,16 @@ class ChangelogRewriter:
                 merged = merging.merge_function.merge(
                     part.window, merging.layout, also_alone=part.also_alone
                 )
-                kept = merging.without_stale(merged)
-                rows = kept if drop_deletes else merged
+                fresh = merging.without_stale(merged)
+                rows = fresh if drop_deletes else merged
                 if data is not None and rows.num_rows:
                     data.write(rows)
                 if changelog is not None:
                     changes = self._changes(window, part, merged)
                     if changes.num_rows:
                         changelog.write(changes)
-            done = WrittenFiles(*(w.close() if w is not None else () for w in (data, changelog)))
+            files = [w.close() if w is not None else () for w in (data, changelog)]
+            done = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
         return done
 

@@ -54,9 +54,9 @@ class CompactRewriter:
                 for batch in merged_section(
                     section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
                 ):
-                    kept = self.without_stale(batch) if drop_deletes else batch
-                    if kept.num_rows:
-                        writer.write(kept)
+                    rows = self.without_stale(batch) if drop_deletes else batch
+                    if rows.num_rows:
+                        writer.write(rows)
             return WrittenFiles(writer.close())
         except BaseException:
             writer.abort()

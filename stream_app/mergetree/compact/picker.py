@@ -115,9 +115,9 @@ class MergeTreePicker:
         running: CompactUnit | None,  # noqa: ARG002
     ) -> None:
         """See `Picker.note_restored`."""
-        known = {file.file_name for file in before.all_files()}
+        names = {file.file_name for file in before.all_files()}
         self._has_flushed |= any(
-            file.level == 0 and file.file_name not in known for file in now.all_files()
+            file.level == 0 and file.file_name not in names for file in now.all_files()
         )
 
     def _due(self, levels: Levels, local_ms: int, *, rests: bool) -> CompactUnit | None:

@@ -81,7 +81,7 @@ class RowsOfKeys:
     """The rows of keys.
 
     Attributes:
-        at: int64 [k], ascending; the places of the keys with a row.
+        key_places: int64 [k], ascending; the places of the keys with a row.
         rows: their rows [k], in the same order.
     """
 
@@ -254,12 +254,12 @@ def rows_with_keys(
         values = pc.unique(keys.column(name))
         codes = pc.index_in(keys.column(name), values).to_numpy()
         row_codes = pc.index_in(rows.column(name).take(pa.array(places)), values)
-        known = _valid(row_codes)
-        pairs = of_rows[known] * len(values) + row_codes.drop_null().to_numpy()
+        may_match = _valid(row_codes)
+        pairs = of_rows[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
         hit = distinct[nearest] == pairs
-        places, of_rows = places[known][hit], nearest[hit]
+        places, of_rows = places[may_match][hit], nearest[hit]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[numbers] = np.arange(keys.num_rows)
     return key_of_number[of_rows], places

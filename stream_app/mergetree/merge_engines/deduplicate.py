@@ -43,5 +43,5 @@ def without_retracts(window: MergeWindow) -> MergeWindow:
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window
-    kept, order = ~retract, window.order
-    return MergeWindow(window.batch, np.flatnonzero(kept) if order is None else order[kept[order]])
+    adds, order = ~retract, window.order
+    return MergeWindow(window.batch, np.flatnonzero(adds) if order is None else order[adds[order]])

@@ -43,6 +43,6 @@ class FirstRow:
         if last.all():
             return layout.rows_at(window.batch, order)
         if not self.ignore_delete and is_retract(window.batch).any():
-            raise MergeError(OF_FIRST_ROW.what, fix=OF_FIRST_ROW.fix)
+            raise MergeError(OF_FIRST_ROW.problem, fix=OF_FIRST_ROW.fix)
         first = window.key_starts(layout)
         return layout.rows_at(window.batch, first if order is None else order[first])

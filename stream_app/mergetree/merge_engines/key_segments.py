@@ -54,7 +54,7 @@ class KeySegments:
     also_alone: bool = False
 
     @cached_property
-    def kept_begins(self) -> Indices:
+    def unmerged_starts(self) -> Indices:
         """The places at which keys that keep their row begin."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
@@ -64,8 +64,8 @@ class KeySegments:
         return SegmentChanges(self.rows, self.starts, merges_alone=self.also_alone)
 
     def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
-        """Return changes with the operations int8 [m]; kept rows set their value."""
-        return self.plain.with_ops(with_kept(ops, self.kept_begins))
+        """Return changes with the operations int8 [m]; rows of unmerged keys set their value."""
+        return self.plain.with_ops(set_unmerged(ops, self.unmerged_starts))
 
     def kinds(self) -> npt.NDArray[np.int8]:
         """Return the row kind of each of `rows`: int8 [m]."""
@@ -76,8 +76,8 @@ class KeySegments:
 
     def _merged_kinds(self, is_delete: Mask) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
-        kept = np.flatnonzero(~self.is_merged)
-        kinds[kept] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[kept]]
+        unmerged = np.flatnonzero(~self.is_merged)
+        kinds[unmerged] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[unmerged]]
         return kinds
 
     def batch_of(
@@ -113,14 +113,14 @@ class KeySegments:
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 
-def with_kept(ops: npt.NDArray[np.int8], kept: Indices) -> npt.NDArray[np.int8]:
-    """Let kept changes, each alone in its segment, set their value: int8 [changes].
+def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np.int8]:
+    """Let changes of unmerged keys set their value: int8 [changes].
 
     Args:
         ops: the operations, which are changed in place.
-        kept: the places of kept changes.
+        unmerged: the places of these changes, each alone in its segment.
     """
-    ops[kept[np.flatnonzero(ops[kept] != ChangeOp.ADD)]] = ChangeOp.SET
+    ops[unmerged[np.flatnonzero(ops[unmerged] != ChangeOp.ADD)]] = ChangeOp.SET
     return ops
 
 

@@ -29,7 +29,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     Folded,
     SegmentChanges,
 )
-from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, with_kept
+from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, set_unmerged
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge_rules import (
@@ -62,20 +62,20 @@ class GroupedChanges:
         in_sequence: for each group, which changes are not older than the previous ones: bool
             [changes].
         has_sequence: for each group, which rows have a sequence that is not null.
-        kept: the places of changes that are alone in their segment, and set all columns to their
-            row's values.
+        unmerged: the places of changes that are alone in their segment, and set all columns to
+            their row's values.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
     plain: SegmentChanges
     adds: Mask
     begins: Mask
-    kept: Indices
+    unmerged: Indices
     is_removed: Mask
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
-    _made: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
+    _computed: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
         init=False, default_factory=dict
     )
 
@@ -96,16 +96,16 @@ class GroupedChanges:
 
     def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
-        if (group, ops_of) not in self._made:
+        if (group, ops_of) not in self._computed:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
             if self.ignores_delete:
                 ops[~self.adds] = ChangeOp.SKIP
-            self._made[group, ops_of] = self._changes(ops)
-        return self._made[group, ops_of]
+            self._computed[group, ops_of] = self._changes(ops)
+        return self._computed[group, ops_of]
 
     def _changes(self, ops: _ChangeOps) -> SegmentChanges:
         ops[self.begins] = ChangeOp.SET
-        return self.plain.with_ops(with_kept(ops, self.kept))
+        return self.plain.with_ops(set_unmerged(ops, self.unmerged))
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
@@ -164,7 +164,7 @@ def grouped_changes(
         plain=changes,
         adds=~retracts,
         begins=begins,
-        kept=changes.starts[np.flatnonzero(~keys.is_merged)],
+        unmerged=changes.starts[np.flatnonzero(~keys.is_merged)],
         is_removed=base == changes.ends,
         ignores_delete=rules.ignores_delete,
         has_sequence={group: rank > 0 for group, rank in ranks.items()},
@@ -275,9 +275,9 @@ class PartialUpdate:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
         retracts = are_retracts(kinds)
-        retracts[keys.kept_begins] = False
+        retracts[keys.unmerged_starts] = False
         if retracts.any() and not self.rules.takes_retracts:
-            raise MergeError(OF_PARTIAL_UPDATE.what, fix=OF_PARTIAL_UPDATE.fix)
+            raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_rows = keys.rows[plain.ends]
         if self.rules.ignores_delete and retracts.any():

@@ -1,7 +1,7 @@
 """Describes an index file as index manifests do: deletion vectors, hashes, or a global index.
 
-stream_app reads and writes deletion vectors and hashes. Each index manifest copies all other
-entries, because a missing entry loses its file.
+stream_app reads and writes deletion vectors, hashes and, by its own format, hidden changes of a
+history. Each index manifest copies all other entries, because a missing entry loses its file.
 
 Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
 `index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
@@ -18,6 +18,11 @@ DELETION_VECTORS = "DELETION_VECTORS"
 """The index type of files that hold deletion vectors."""
 HASH = "HASH"
 """The index type of files that hold the hashes of a bucket's keys."""
+HIDDEN_CHANGES = "HIDDEN_CHANGES"
+"""The index type of files with changes that no version of a row shows.
+
+Paimon does not have this type. Its engines keep such a file with the snapshot, and do not read it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +102,11 @@ class IndexManifestEntry:
     def holds_hashes(self) -> bool:
         """Whether the file is the index of a bucket's keys."""
         return self.index_file.index_type == HASH
+
+    @property
+    def holds_hidden_changes(self) -> bool:
+        """Whether the file contains hidden changes of a bucket's history."""
+        return self.index_file.index_type == HIDDEN_CHANGES
 
     def as_delete(self) -> IndexManifestEntry:
         """Return the change that deletes this file."""

@@ -73,7 +73,7 @@ def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:
     """
     groups: list[list[DataFileMeta]] = []
     end = -1
-    for file in sorted(files, key=lambda one: (first_row(one), one.row_count)):
+    for file in sorted(files, key=lambda member: (first_row(member), member.row_count)):
         if first_row(file) >= end:
             groups.append([])
         groups[-1].append(file)

@@ -279,11 +279,11 @@ class CoreOptions:
 
     def at_level(self, level: int) -> CoreOptions:
         """Return the options of a level's new data files, in a table with a primary key."""
-        given = {
+        configured = {
             FILE_FORMAT.key: self[FILE_FORMAT_PER_LEVEL].get(level),
             FILE_COMPRESSION.key: self[FILE_COMPRESSION_PER_LEVEL].get(level),
         }
-        of_level = {key: word for key, word in given.items() if word is not None}
+        of_level = {key: word for key, word in configured.items() if word is not None}
         return CoreOptions({**self.raw, **of_level}) if of_level else self
 
     @property

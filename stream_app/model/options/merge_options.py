@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
-from stream_app.model.options.option import BOOLEAN, CHOICE, TEXT, Option
+from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, TEXT, Option
 
 MERGE_ENGINE = Option(
     "merge-engine",
@@ -139,6 +139,14 @@ HISTORY_IS_CURRENT = Option(
     TEXT,
     "is_current",
     "BOOLEAN column that says whether a version still holds.",
+    is_own=True,
+)
+HISTORY_LATE_CHANGES = Option(
+    "history.late-changes",
+    DURATION,
+    86_400_000,
+    "How late a change may be and still get exactly its place among the changes of its key. For "
+    "so long the table keeps the changes that begin or end no version.",
     is_own=True,
 )
 HISTORY_UNTRACKED_COLUMNS = Option(

@@ -205,10 +205,10 @@ class Option(Generic[Value]):
         try:
             return self.value_of(text)
         except ValueError as problem:
-            what, fix = str(problem), f"{self.key}: {self.meaning}"
+            reason, fix = str(problem), f"{self.key}: {self.meaning}"
             if self.only:  # Paimon may have more values
-                what, fix = "is not supported", f"use one of: {', '.join(self.only)}"
-            raise UsageError(f"option {key!r}: {text!r} {what}", fix=fix) from None
+                reason, fix = "is not supported", f"use one of: {', '.join(self.only)}"
+            raise UsageError(f"option {key!r}: {text!r} {reason}", fix=fix) from None
 
     def value_of(self, text: str) -> Value:
         """Parse a text as a value of the option.

@@ -124,14 +124,14 @@ def source_renames(document: Mapping[str, Any]) -> SourceRenames:
         databases=tuple(document["databases"]),
         offsets=dict(document["offsets"]),
         tables={
-            origin_of(one): TableRenames(
-                pairs=tuple(Renaming(*pair) for pair in one["pairs"]),
-                present=tuple(one["present"]),
-                unclear=tuple(Renaming(*pair) for pair in one["unclear"]),
-                since_ms=int(one["since_ms"]),
-                is_partial=bool(one["is_partial"]),
+            origin_of(table): TableRenames(
+                pairs=tuple(Renaming(*pair) for pair in table["pairs"]),
+                present=tuple(table["present"]),
+                unclear=tuple(Renaming(*pair) for pair in table["unclear"]),
+                since_ms=int(table["since_ms"]),
+                is_partial=bool(table["is_partial"]),
             )
-            for one in document["tables"]
+            for table in document["tables"]
         },
     )
 
@@ -144,11 +144,11 @@ _Tables = dict[Origin, TableRenames]
 
 def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, now_ms: int) -> None:
     origin = _origin(statement.table, database)
-    known = tables.get(origin, TableRenames())
+    renames = tables.get(origin, TableRenames())
     gone = {*(pair.old for pair in statement.renames), *statement.dropped}
     come = [*(pair.new for pair in statement.renames), *statement.added]
     if gone or come:
-        present = (name for name in known.present if name not in gone)
+        present = (name for name in renames.present if name not in gone)
         unclear = tuple(
             pair
             for pair in statement.renames
@@ -156,11 +156,11 @@ def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, n
         )
         clear = tuple(pair for pair in statement.renames if pair not in unclear)
         tables[origin] = replace(
-            known,
-            pairs=known.pairs + clear,
+            renames,
+            pairs=renames.pairs + clear,
             present=tuple(dict.fromkeys((*present, *come))),
-            unclear=known.unclear + unclear,
-            since_ms=now_ms if unclear else known.since_ms,
+            unclear=renames.unclear + unclear,
+            since_ms=now_ms if unclear else renames.since_ms,
         )
     if statement.new_name is not None:
         _rename(tables, database, ((statement.table, statement.new_name),))

@@ -162,8 +162,8 @@ class DataType:
     @property
     def inner(self) -> tuple[DataType, ...]:
         """Return the types one level inside."""
-        own = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
-        return (*own, *(field.data_type for field in self.fields))
+        inner = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
+        return (*inner, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
         """Return the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""

@@ -85,12 +85,12 @@ def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
     if not can_index(index.kind, data_type):
         yield f"option {key!r} names {index.column!r}, which is {data_type}: it has no such index"
     for setting, text in index.settings.items():
-        given = f"option '{PREFIX}{index.kind}.{index.column}.{setting}'"
+        option = f"option '{PREFIX}{index.kind}.{index.column}.{setting}'"
         check = settings.get(setting)
         if check is None:
-            yield f"{given}: {unknown_name('setting', setting, settings)}"
+            yield f"{option}: {unknown_name('setting', setting, settings)}"
             continue
         try:
             check(text)
         except ValueError as problem:
-            yield f"{given}: {text!r} {problem}"
+            yield f"{option}: {text!r} {problem}"

@@ -17,6 +17,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
     HISTORY,
     HISTORY_IS_CURRENT,
+    HISTORY_LATE_CHANGES,
     HISTORY_SEQUENCE,
     HISTORY_UNTRACKED_COLUMNS,
     HISTORY_VALID_FROM,
@@ -112,7 +113,10 @@ def history_problems(
     if history is None:
         yield from (
             f"{option.key} needs history = true: add that, or leave it out"
-            for option in (*NAMES, HISTORY_SEQUENCE, HISTORY_UNTRACKED_COLUMNS)
+            for option in (
+                *NAMES,
+                *(HISTORY_SEQUENCE, HISTORY_UNTRACKED_COLUMNS, HISTORY_LATE_CHANGES),
+            )
             if option.key in options
         )
         return

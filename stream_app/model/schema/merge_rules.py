@@ -118,9 +118,9 @@ class MergeRules:
 
     def needed_columns(self, wanted: Collection[str]) -> set[str]:
         """Return the columns that determine the values of `wanted`, or whether a row exists."""
-        asked = [self.group_of[name] for name in wanted if name in self.group_of]
-        asked += [group for group in self.groups if group.removes_record]
-        return {name for group in asked for name in group.sequence}
+        groups = [self.group_of[name] for name in wanted if name in self.group_of]
+        groups += [group for group in self.groups if group.removes_record]
+        return {name for group in groups for name in group.sequence}
 
 
 def merge_rules(

@@ -134,15 +134,16 @@ def _expiry_problems(
 def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     snapshots = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
-    own = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
+    configured = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
     changelogs = [
-        there if here is None else here for here, there in zip(own, snapshots, strict=True)
+        of_snapshots if bound is None else bound
+        for bound, of_snapshots in zip(configured, snapshots, strict=True)
     ]
-    for what, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
-        is_same_problem = what == "changelog" and own == (None, None)
+    for prefix, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
+        is_same_problem = prefix == "changelog" and configured == (None, None)
         if least > most and not is_same_problem:
             yield (
-                f"{what}.num-retained.min, {least}, is above {what}.num-retained.max, {most}: "
+                f"{prefix}.num-retained.min, {least}, is above {prefix}.num-retained.max, {most}: "
                 "lower it, or raise that"
             )
 
@@ -209,10 +210,10 @@ def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
     if mode == "default":
         mode = next((way for key, way in _DEFAULT_BY.items() if _has(options, key)), "latest-full")
     start = _STARTS.get(mode, _OTHER)
-    given = [key for key in start.one_of if _has(options, key)]
-    if start.one_of and len(given) != 1:
+    keys = [key for key in start.one_of if _has(options, key)]
+    if start.one_of and len(keys) != 1:
         which = "one of " if len(start.one_of) > 1 else ""
-        yield f"scan.mode {mode} needs {which}{', '.join(start.one_of)}, and has {len(given)}"
+        yield f"scan.mode {mode} needs {which}{', '.join(start.one_of)}, and has {len(keys)}"
     yield from (
         f"scan.mode {mode} does not go with {key}: leave one of them out"
         for key in start.without
@@ -297,17 +298,17 @@ def nested_problems(
         "the sequence of a sequence-group": groups,
     }
     problems = [
-        f"{what} names {name!r}, which is {nested[name]}: use a column of a scalar type"
-        for what, names in uses.items()
+        f"{setting} names {name!r}, which is {nested[name]}: use a column of a scalar type"
+        for setting, names in uses.items()
         for name in dict.fromkeys(names)
         if name in nested
     ]
     for name, data_type in nested.items():
         problems += [f"column {name!r} is {data_type}: {why}" for why in _inner_problems(data_type)]
-    one = next(iter(nested))
+    nested_name = next(iter(nested))
     problems += [
-        f"column {column.name!r} is {column.data_type} beside the nested column {one!r}: give it "
-        f"{_INT64_DIGITS} fractional digits at most"
+        f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: "
+        f"give it {_INT64_DIGITS} fractional digits at most"
         for column in columns
         if not column.data_type.is_nested and _is_fine(column.data_type)
     ]

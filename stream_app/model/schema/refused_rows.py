@@ -36,7 +36,7 @@ class RefusedRows:
     """
 
     kinds: frozenset[RowKind]
-    what: str
+    problem: str
     fix: str
     updates_alone: bool = False
     sequence: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class RefusedRows:
 class UndoNotice:
     """Changes that will fail, and options with which they do not."""
 
-    what: str
+    problem: str
     fix: str
 
 
@@ -54,12 +54,12 @@ _EMPTYING = frozenset({LAST_VALUE, LAST_NON_NULL})
 RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 OF_FIRST_ROW = RefusedRows(
     kinds=RETRACTS,
-    what="merge-engine = first-row cannot take a row of kind -U or -D",
+    problem="merge-engine = first-row cannot take a row of kind -U or -D",
     fix="set ignore-delete = true to leave such rows out",
 )
 OF_PARTIAL_UPDATE = RefusedRows(
     kinds=RETRACTS,
-    what="merge-engine = partial-update cannot take a row of kind -U or -D by itself",
+    problem="merge-engine = partial-update cannot take a row of kind -U or -D by itself",
     fix="set ignore-delete = true to leave deletes out; or partial-update.remove-record-on-"
     "delete = true to remove the whole row; or sequence groups, whose columns a delete clears "
     "(partial-update.remove-record-on-sequence-group then removes the whole row)",
@@ -98,7 +98,7 @@ def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
     They are derived from the rows that the table refuses.
     """
     return [
-        UndoNotice(what=f"{changes} fails: {refused.what}", fix=refused.fix)
+        UndoNotice(problem=f"{changes} fails: {refused.problem}", fix=refused.fix)
         for refused in refused_rows
         if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
     ]
@@ -130,7 +130,7 @@ def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[Refu
         group = rules.group_of.get(name)
         yield RefusedRows(
             kinds=kinds,
-            what=f"column {name!r}: {cannot_undo(how.function)}",
+            problem=f"column {name!r}: {cannot_undo(how.function)}",
             fix=f"{'; '.join(ways)}: stream-app alter TABLE --set OPTION=true",
             sequence=() if group is None else group.sequence,
         )
@@ -158,7 +158,7 @@ def _of_nulls(
             yield RefusedRows(
                 kinds=kinds,
                 updates_alone=True,
-                what=f"column {name!r} is NOT NULL, and a delete leaves no value in it",
+                problem=f"column {name!r} is NOT NULL, and a delete leaves no value in it",
                 fix=f"set ignore-delete = true; or: stream-app alter TABLE --nullable {name}",
                 sequence=() if group is None else group.sequence,
             )

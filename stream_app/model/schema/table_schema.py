@@ -231,12 +231,12 @@ def schema_problems(
         for name in columns.names
         if name in RESERVED_NAMES or name.startswith(KEY_PREFIX)
     ]
-    for what, keys in (("primary-keys", primary_keys), ("partition-keys", partition_keys)):
+    for setting, keys in (("primary-keys", primary_keys), ("partition-keys", partition_keys)):
         problems += [
-            f"{what} names {key!r}, which is not a column" for key in keys if key not in names
+            f"{setting} names {key!r}, which is not a column" for key in keys if key not in names
         ]
         problems += [
-            f"{what} names {key!r} twice" for key in dict.fromkeys(keys) if keys.count(key) > 1
+            f"{setting} names {key!r} twice" for key in dict.fromkeys(keys) if keys.count(key) > 1
         ]
     if primary_keys:
         problems += _key_problems(columns, primary_keys, partition_keys, options)

@@ -81,8 +81,8 @@ class OptionDifference:
     configured: str
 
     def __str__(self) -> str:
-        there = "its default" if self.in_table is None else self.in_table
-        return f"option {self.key!r} is {there} in the table, {self.configured} is configured"
+        stored = "its default" if self.in_table is None else self.in_table
+        return f"option {self.key!r} is {stored} in the table, {self.configured} is configured"
 
 
 def is_tables_own(key: str) -> bool:
@@ -106,8 +106,8 @@ def option_differences(
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
-        there = next((of_table[name] for name in names if name in of_table), None)
-        differences.append(OptionDifference(key=names[0], in_table=there, configured=value))
+        stored = next((of_table[name] for name in names if name in of_table), None)
+        differences.append(OptionDifference(key=names[0], in_table=stored, configured=value))
     return differences
 
 
@@ -129,16 +129,16 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
 
 def _column_rule(options: Mapping[str, str], key: str) -> object:
     """Return the effective rule of a column's option, or its default."""
-    column, _, what = key.removeprefix(_FIELDS).rpartition(".")
-    if what == "nested-key":
+    column, _, setting = key.removeprefix(_FIELDS).rpartition(".")
+    if setting == "nested-key":
         return nested_key(options, column)
-    if what == "aggregate-function" or key == DEFAULT_FUNCTION:
+    if setting == "aggregate-function" or key == DEFAULT_FUNCTION:
         engine = traits_of(CoreOptions(options).merge_engine)
         return configured_function(options, column) or engine.default_function
-    text = options.get(key, _DEFAULTS_OF_FIELDS.get(what))
-    if what == "count-limit" and text is not None and text.isdecimal():
+    text = options.get(key, _DEFAULTS_OF_FIELDS.get(setting))
+    if setting == "count-limit" and text is not None and text.isdecimal():
         return int(text)
-    is_switch = _DEFAULTS_OF_FIELDS.get(what) == "false"
+    is_switch = _DEFAULTS_OF_FIELDS.get(setting) == "false"
     return text.lower() if text is not None and is_switch else text
 
 

@@ -54,18 +54,18 @@ def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) ->
 
 
 def _keeps_members(stored: DataType, wanted: DataType, *, by_ids: bool) -> bool:
-    now = {member.field_id if by_ids else member.name: member for member in members(wanted)}
+    targets = {member.field_id if by_ids else member.name: member for member in members(wanted)}
     names = {member.field_id if by_ids else member.name for member in members(stored)}
     for member in members(stored):
-        there = now.get(member.field_id if by_ids else member.name)
-        if there is None and not by_ids:
+        target = targets.get(member.field_id if by_ids else member.name)
+        if target is None and not by_ids:
             return False
-        if there is not None and not (
-            keeps_values(member.data_type, there.data_type, by_ids=by_ids)
-            and (there.data_type.nullable or not member.data_type.nullable)
+        if target is not None and not (
+            keeps_values(member.data_type, target.data_type, by_ids=by_ids)
+            and (target.data_type.nullable or not member.data_type.nullable)
         ):
             return False
-    return all(member.data_type.nullable for name, member in now.items() if name not in names)
+    return all(member.data_type.nullable for name, member in targets.items() if name not in names)
 
 
 def _holds_integer(digits: int, wanted: DataType) -> bool:

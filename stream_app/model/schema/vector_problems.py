@@ -23,7 +23,7 @@ def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
                 f"column {column.name!r} is {column.data_type}, which files of ORC cannot hold: "
                 f"set {FILE_FORMAT.key} = {FILE_FORMAT.default}"
             )
-    vectors = [one.name for one in columns if one.data_type.root is TypeRoot.VECTOR]
+    vectors = [column.name for column in columns if column.data_type.root is TypeRoot.VECTOR]
     named = (name.strip() for name in options.get(_VECTOR_FIELD, "").split(","))
     for name in named:
         if name and name not in vectors:

@@ -91,14 +91,14 @@ def parse_mapping_options(
     Raises:
         UsageError: a name is unknown; the error suggests the nearest one.
     """
-    known = {mode.value: mode for mode in MappingMode}
-    given = [name.strip().lower() for name in names]
-    unknown = [name for name in given if name and name not in known]
+    modes_by_name = {mode.value: mode for mode in MappingMode}
+    lower_names = [name.strip().lower() for name in names]
+    unknown = [name for name in lower_names if name and name not in modes_by_name]
     if unknown:
         raise UsageError(
             f"unknown type mapping {', '.join(map(repr, unknown))}",
             where=where,
-            fix=known_names(unknown[0], known),
+            fix=known_names(unknown[0], modes_by_name),
         )
-    modes = frozenset(known[name] for name in given if name)
+    modes = frozenset(modes_by_name[name] for name in lower_names if name)
     return MappingOptions(modes, inexact, documents)

@@ -21,7 +21,7 @@ class Remark:
         option: the option of the format, or of ``[sync]``; empty without one.
     """
 
-    what: str
+    predicate: str
     fix: str
     option: str = ""
 
@@ -117,7 +117,7 @@ def _both(earlier: SourceColumn, later: SourceColumn) -> SourceColumn:
     if earlier.is_typed != later.is_typed:
         return earlier if earlier.is_typed else later
     is_narrower = keeps_values(later.data_type, earlier.data_type)
-    kept = earlier if is_narrower else later
+    wider = earlier if is_narrower else later
     nullable = earlier.data_type.nullable or later.data_type.nullable
-    data_type = kept.data_type.as_nullable() if nullable else kept.data_type
-    return replace(kept, data_type=data_type, comment=later.comment or earlier.comment)
+    data_type = wider.data_type.as_nullable() if nullable else wider.data_type
+    return replace(wider, data_type=data_type, comment=later.comment or earlier.comment)

@@ -99,7 +99,7 @@ def split_groups(
     if not has_keys:
         ordered = sorted(
             entries,
-            key=lambda one: (one.file.min_sequence_number, one.bucket, one.file.file_name),
+            key=lambda entry: (entry.file.min_sequence_number, entry.bucket, entry.file.file_name),
         )
         return [tuple(ordered)] if ordered else []
     groups: list[tuple[ManifestEntry, ...]] = []

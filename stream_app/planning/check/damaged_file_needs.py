@@ -98,10 +98,10 @@ def next_step(
 def _names_text(names: Collection[VersionName]) -> str:
     """Return the names of versions, with consecutive numbers as a range."""
     texts = []
-    for kind, what in _NAMED_KINDS.items():
+    for kind, noun in _NAMED_KINDS.items():
         numbers = sorted(name.number or 0 for name in names if name.kind is kind)
         if numbers:
-            texts.append(f"{what}{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}")
+            texts.append(f"{noun}{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}")
     tags = sorted(name.tag for name in names if name.kind is VersionKind.TAG)
     if tags:
         texts.append(f"tag{'s' if len(tags) > 1 else ''} {', '.join(map(repr, tags))}")

@@ -85,8 +85,8 @@ def level_findings(
     levels: dict[int, list[DataFileMeta]] = {}
     for file in files:
         if key_of(file.min_key) > key_of(file.max_key):
-            what = f"the least key of {file.file_name} is above its greatest one"
-            yield Finding(kind=FindingKind.KEY_RANGE, what=what, where=where, fix=_ROLL_BACK)
+            problem = f"the least key of {file.file_name} is above its greatest one"
+            yield Finding(kind=FindingKind.KEY_RANGE, problem=problem, where=where, fix=_ROLL_BACK)
         if file.level > 0:
             levels.setdefault(file.level, []).append(file)
     for level, members in sorted(levels.items()):
@@ -95,7 +95,7 @@ def level_findings(
             if key_of(left.max_key) >= key_of(right.min_key):
                 yield Finding(
                     kind=FindingKind.LEVELS,
-                    what=f"{left.file_name} and {right.file_name} of level {level} overlap",
+                    problem=f"{left.file_name} and {right.file_name} of level {level} overlap",
                     where=where,
                     fix=f"{_ROLL_BACK}; or, if every row is known to be right, {_COMPACT}",
                 )
@@ -106,7 +106,7 @@ def bucket_count_findings(totals: Sequence[int], where: str) -> Iterator[Finding
     if len(totals) > 1:
         yield Finding(
             kind=FindingKind.BUCKET,
-            what="the partition has files written for "
+            problem="the partition has files written for "
             + " and for ".join(map(str, totals))
             + " buckets, so keys of the one are looked for in the wrong bucket of the other",
             where=where,
@@ -119,10 +119,10 @@ def placement_findings(entries: Sequence[ManifestEntry], where: str) -> Iterator
     for entry in entries:
         bucket, total = entry.bucket, entry.total_buckets
         if total > 0 and not 0 <= bucket < total:
-            what = f"{entry.file.file_name} is in bucket {bucket} of {total}"
-            yield Finding(kind=FindingKind.BUCKET, what=what, where=where, fix=_ROLL_BACK)
+            problem = f"{entry.file.file_name} is in bucket {bucket} of {total}"
+            yield Finding(kind=FindingKind.BUCKET, problem=problem, where=where, fix=_ROLL_BACK)
     names = Counter(entry.file.file_name for entry in entries)
     for name, count in sorted(names.items()):
         if count > 1:
-            what = f"{name} is live {count} times, at different levels"
-            yield Finding(kind=FindingKind.LEVELS, what=what, where=where, fix=_ROLL_BACK)
+            problem = f"{name} is live {count} times, at different levels"
+            yield Finding(kind=FindingKind.LEVELS, problem=problem, where=where, fix=_ROLL_BACK)

@@ -47,7 +47,7 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Ite
             number = snapshot.snapshot_id
             yield Finding(
                 kind=FindingKind.RECORD_COUNT,
-                what=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
+                problem=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
                 where=where,
                 fix="a wrong count loses no rows; the next snapshots continue from it until the "
                 f"table is rolled back before it, so: {_ROLL_BACK}",
@@ -64,7 +64,7 @@ def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator
         did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
         yield Finding(
             kind=FindingKind.CHANGELOG,
-            what=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
+            problem=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
             where=where,
             fix="roll the table back to a snapshot or tag before the compaction (stream-app "
             "rollback-to), and let the job write what came since anew",
@@ -80,13 +80,13 @@ def chain_findings(
         latest, earliest: the numbers in the hints; None if absent or unreadable.
     """
     for left, right, s, missing in number_gaps(numbers):
-        kept = sum(number >= right for number in numbers)
+        newer_count = sum(number >= right for number in numbers)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            what=f"snapshot{s} {missing} missing between {left} and {right}",
+            problem=f"snapshot{s} {missing} missing between {left} and {right}",
             where=where,
             fix="restore it from a backup; or expire the snapshots before the gap: "
-            f"stream-app expire-snapshots --retain-max {kept}",
+            f"stream-app expire-snapshots --retain-max {newer_count}",
         )
     yield from hint_findings("snapshot", numbers, (latest, earliest), where)
 
@@ -101,12 +101,12 @@ def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
 
 
 def hint_findings(
-    what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
+    noun: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
 ) -> Iterator[Finding]:
     """Yield problems with the hints of a folder of numbered files.
 
     Args:
-        what: the word for such a file in messages.
+        noun: the word for such a file in messages.
         numbers: the numbers of the existing files, ascending.
         hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
     """
@@ -117,18 +117,18 @@ def hint_findings(
         newest = numbers[-1] if numbers else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            what=f"the hint LATEST says {latest}, but the newest {what} is {newest}",
+            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest}",
             where=f"{where}/LATEST",
-            fix=f"delete the file: Paimon trusts this stale hint unless the next {what} exists, "
+            fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
             "and would miss the newest one; without the hint readers list the folder",
         )
     if earliest is not None and earliest in numbers[1:]:
         yield Finding(
             kind=FindingKind.HINT,
-            what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
+            problem=f"the hint EARLIEST says {earliest}, but {noun} {numbers[0]} is there",
             where=f"{where}/EARLIEST",
             fix="delete the file: with this stale hint readers and expiry never find the older "
-            f"{what}s; without it they list the folder",
+            f"{noun}s; without it they list the folder",
         )
 
 
@@ -145,7 +145,7 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Fin
         if before is not None and snapshot.commit_identifier <= before.commit_identifier:
             yield Finding(
                 kind=FindingKind.SNAPSHOTS,
-                what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
+                problem=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
                 f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
                 f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
                 where=f"{where}/snapshot-{snapshot.snapshot_id}",

@@ -28,8 +28,8 @@ def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecor
             name: partitions.get(name, NO_ROWS) + changes.get(name, NO_ROWS)
             for name in {**partitions, **changes}
         }
-        kept = {name: own for name, own in sums.items() if own != NO_ROWS}
-        partitions = kept if len(kept) <= PARTITIONS_MAX else None
+        nonzero = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
+        partitions = nonzero if len(nonzero) <= PARTITIONS_MAX else None
     return SumRecord(origin=record.origin, total=total, partitions=partitions)
 
 
@@ -64,5 +64,5 @@ def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord 
             + of_newest.get(name, NO_ROWS)
             for name in names
         }
-        partitions = {name: own for name, own in sums.items() if own != NO_ROWS}
+        partitions = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
     return SumRecord(total=read.total - record.total + newest.total, partitions=partitions)

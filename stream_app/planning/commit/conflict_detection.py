@@ -36,13 +36,13 @@ class Conflict:
     """One conflict of a commit.
 
     Attributes:
-        what: a description.
+        problem: one sentence with the wrong values.
         change: the conflicting entry of the commit.
         against: the live entry with which it conflicts; None if an expected entry is missing.
     """
 
     kind: ConflictKind
-    what: str
+    problem: str
     change: ManifestEntry
     against: ManifestEntry | None = None
 
@@ -61,12 +61,12 @@ def conflicts(
         key_of: makes serialized keys comparable.
         look_ups: the files in which compactions looked up older rows, by bucket.
     """
-    there = {entry.identity: entry for entry in live}
-    clashes = _bucket_counts(there.values(), changes)
+    live_by_identity = {entry.identity: entry for entry in live}
+    clashes = _bucket_counts(live_by_identity.values(), changes)
     for bucket, look_up in look_ups:
-        clashes += _looked_up(there.values(), changes, key_of, bucket, look_up)
-    clashes += _apply(there, changes)
-    return clashes + _overlaps(there.values(), changes, key_of)
+        clashes += _looked_up(live_by_identity.values(), changes, key_of, bucket, look_up)
+    clashes += _apply(live_by_identity, changes)
+    return clashes + _overlaps(live_by_identity.values(), changes, key_of)
 
 
 def _bucket_counts(
@@ -77,11 +77,15 @@ def _bucket_counts(
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
-        known = counted.setdefault(change.partition, change)
-        if known.total_buckets not in (change.total_buckets, -1, 0):
-            what = f"the partition has {known.total_buckets} buckets, not {change.total_buckets}"
+        against = counted.setdefault(change.partition, change)
+        if against.total_buckets not in (change.total_buckets, -1, 0):
+            problem = (
+                f"the partition has {against.total_buckets} buckets, not {change.total_buckets}"
+            )
             clashes.append(
-                Conflict(kind=ConflictKind.BUCKET_COUNT, what=what, change=change, against=known)
+                Conflict(
+                    kind=ConflictKind.BUCKET_COUNT, problem=problem, change=change, against=against
+                )
             )
     return clashes
 
@@ -97,16 +101,18 @@ def _apply(
         if change.kind is FileKind.DELETE:
             deleted.add(identity)
             if live.pop(identity, None) is None:
-                what = f"{name} of level {change.file.level} is gone"
-                clashes.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
+                problem = f"{name} of level {change.file.level} is gone"
+                clashes.append(
+                    Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
+                )
             continue
         if identity in live or identity in deleted:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
-            what = f"{name} is or was at level {change.file.level} already"
+            problem = f"{name} is or was at level {change.file.level} already"
             clashes.append(
                 Conflict(
                     kind=ConflictKind.FILE_THERE,
-                    what=what,
+                    problem=problem,
                     change=change,
                     against=live.get(identity),
                 )
@@ -144,11 +150,11 @@ def _looked_up(
     if not lifted or above.keys() == look_up.files:
         return []
     name = min(above.keys() ^ look_up.files)
-    what = "has come" if name in above else "is gone"
+    event = "has come" if name in above else "is gone"
     return [
         Conflict(
             kind=ConflictKind.LOOKED_UP,
-            what=f"file {name}, which may hold older rows of its keys, {what} meanwhile",
+            problem=f"file {name}, which may hold older rows of its keys, {event} meanwhile",
             change=lifted[0],
             against=above.get(name),
         )
@@ -176,7 +182,7 @@ def _overlaps(
             clashes.append(
                 Conflict(
                     kind=ConflictKind.KEY_RANGES,
-                    what=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
+                    problem=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
                     f"{bucket}, level {level}",
                     change=change,
                     against=against,
@@ -216,28 +222,28 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
             cause = min(
                 _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
             )
-            return f"{conflict.what}{_by(cause, 'since')}", _RESCALED
+            return f"{conflict.problem}{_by(cause, 'since')}", _RESCALED
         case ConflictKind.LOOKED_UP:
-            return conflict.what, "nothing: the bucket is compacted again as it is now"
+            return conflict.problem, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
             cause = next(_adding(conflict, history), None)
-            return f"{conflict.what}{_by(cause, 'that came with')}", _TWO_COMPACTORS
+            return f"{conflict.problem}{_by(cause, 'that came with')}", _TWO_COMPACTORS
 
 
 def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
     if cause is None or cause.kind is not CommitKind.OVERWRITE:
-        return f"{conflict.what}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
+        return f"{conflict.problem}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
     partition = conflict.change.partition
     comes_new = any(
         entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
     )
     if comes_new:
         return (
-            f"{conflict.what}{_by(cause, 'its partition was overwritten by')}",
+            f"{conflict.problem}{_by(cause, 'its partition was overwritten by')}",
             "nothing: the job compacts the partition again as it is now",
         )
     return (
-        f"{conflict.what}{_by(cause, 'its partition was dropped, or has expired, with')}",
+        f"{conflict.problem}{_by(cause, 'its partition was dropped, or has expired, with')}",
         "nothing, unless rows keep arriving for partitions that expire: filter such rows out",
     )
 

@@ -24,11 +24,11 @@ class IndexFileRewrite:
     """An index file to remove.
 
     Attributes:
-        kept: the data files whose deletion vectors move to a new index file.
+        moved_files: the data files whose deletion vectors move to a new index file.
     """
 
     entry: IndexManifestEntry
-    kept: tuple[str, ...]
+    moved_files: tuple[str, ...]
 
 
 def chosen_rewrites(
@@ -56,7 +56,9 @@ def chosen_rewrites(
     return [
         IndexFileRewrite(
             entry=entry,
-            kept=tuple(name for name in entry.index_file.data_file_names if name not in leaving),
+            moved_files=tuple(
+                name for name in entry.index_file.data_file_names if name not in leaving
+            ),
         )
         for entry in touched
     ]

@@ -36,10 +36,10 @@ class RecordingSnapshot:
 def epochs_of(newest_first: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
     """Return the newest epoch of each job, by commit user."""
     walked: dict[str, JobEpoch] = {}
-    for one in newest_first:
-        snapshot = one.snapshot
-        if one.recorded is not None:
-            return {**one.recorded, **walked}
+    for recording in newest_first:
+        snapshot = recording.snapshot
+        if recording.recorded is not None:
+            return {**recording.recorded, **walked}
         if _ends_epoch(snapshot):
             walked.setdefault(snapshot.commit_user, _own_epoch(snapshot))
     return walked
@@ -51,14 +51,14 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -
     A COMPACT snapshot's identifier is its job's newest epoch, even if no other record remains.
     """
     number_alone: JobEpoch | None = None
-    for one in newest_first:
-        snapshot, epoch = one.snapshot, (one.recorded or {}).get(commit_user)
+    for recording in newest_first:
+        snapshot, epoch = recording.snapshot, (recording.recorded or {}).get(commit_user)
         if snapshot.commit_user == commit_user and epoch is None:
-            own = _own_epoch(snapshot)
+            own_epoch = _own_epoch(snapshot)
             if _ends_epoch(snapshot):
-                epoch = own
+                epoch = own_epoch
             elif number_alone is None:
-                number_alone = own
+                number_alone = own_epoch
         if epoch is not None:
             is_newer = number_alone is None or number_alone.identifier <= epoch.identifier
             return epoch if is_newer else number_alone
@@ -83,8 +83,8 @@ def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) ->
     they have passed, because either may be ahead.
     """
     needed, seen = None, set[str]()
-    for place, one in enumerate(newest_first):
-        snapshot, recorded = one.snapshot, one.recorded
+    for place, recording in enumerate(newest_first):
+        snapshot, recorded = recording.snapshot, recording.recorded
         if place == 0:
             now_millis = min(now_millis, snapshot.time_millis)
         is_last = recorded is not None

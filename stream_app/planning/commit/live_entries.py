@@ -30,16 +30,16 @@ def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
     A DELETE without its ADD is kept, because the ADD is in a manifest outside of this merge.
     """
-    kept: dict[FileIdentity, ManifestEntry] = {}
+    remaining: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()
     for entry in entries:
         identity = entry.identity
         if entry.kind is FileKind.ADD:
             if identity not in deleted:
-                kept[identity] = entry
+                remaining[identity] = entry
             continue
         if identity not in deleted:
             deleted.add(identity)
-            if kept.pop(identity, None) is None:
-                kept[identity] = entry
-    return list(kept.values())
+            if remaining.pop(identity, None) is None:
+                remaining[identity] = entry
+    return list(remaining.values())

@@ -25,8 +25,8 @@ def read_again(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, i
             if topic not in begin:
                 continue
             for partition, offset in partitions.items():
-                known = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
-                if known < offset:
+                so_far = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
+                if so_far < offset:
                     offsets.setdefault(topic, {})[partition] = offset
     return offsets
 

@@ -41,12 +41,12 @@ def adoption_conflict(
     Args:
         configured: the options of the job's configuration.
     """
-    for what, old, new in (
+    for noun, old, new in (
         ("primary", ours.primary_keys, newest.primary_keys),
         ("partition", ours.partition_keys, newest.partition_keys),
     ):
         if old != new:
-            return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+            return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
     if ours.kind != newest.kind:
         was, is_now = ours.kind.bucket_mode, newest.kind.bucket_mode
         return f"its rows found their buckets {was}, and find them {is_now}"
@@ -75,13 +75,13 @@ def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
     Args:
         newest_first: the latest commits, newest first.
     """
-    made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
     if not by_it:
-        made_at = f"schema {schema.schema_id} was made at {made}"
+        made_at = f"schema {schema.schema_id} was made at {created}"
         return f"{made_at}, and no writer has committed by it yet"
     first = by_it[-1]
     return (
-        f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "
+        f"schema {schema.schema_id} was made at {created}; the first to commit by it was user "
         f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
     )

@@ -41,15 +41,15 @@ class IndexRule:
     existing: OlderRowRule
     deletes_end: bool
 
-    def may_have(self, share: int, bucket: int, *, own: bool, has_keys: bool) -> bool:
+    def may_have(self, share: int, bucket: int, *, by_rule: bool, has_keys: bool) -> bool:
         """Whether a new file of a bucket can have keys of a key share.
 
         Args:
-            own: whether the file was written by this rule, which keeps a key in place, or puts it
-                into a bucket of its share.
+            by_rule: whether the file was written by this rule, which keeps a key in place, or
+                puts it into a bucket of its share.
             has_keys: whether the bucket already had keys of the key share.
         """
-        if self.fills_buckets and not own:
+        if self.fills_buckets and not by_rule:
             return True
         return bucket % self.shares == share or (self.fills_buckets and has_keys)
 

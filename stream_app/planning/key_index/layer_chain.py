@@ -52,8 +52,8 @@ def newest_chain(
         if below is None:
             continue
         path = [*below, layer]
-        known = best.get(layer.end)
-        if known is None or len(path) < len(known):
+        shortest = best.get(layer.end)
+        if shortest is None or len(path) < len(shortest):
             best[layer.end] = path
     usable = [version for version in best if version in versions]
     return best[max(usable)] if usable else []

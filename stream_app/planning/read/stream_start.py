@@ -60,12 +60,12 @@ class StreamStart:
                 self.mode is StartMode.FROM_TIMESTAMP,
             ),
         )
-        for what, key, given, is_needed in needs:
-            if is_needed and given is None:
-                raise UsageError(f"start mode {self.mode.value} needs {what}", fix=f"give {key}")
-            if given is not None and not is_needed:
+        for noun, key, value, is_needed in needs:
+            if is_needed and value is None:
+                raise UsageError(f"start mode {self.mode.value} needs {noun}", fix=f"give {key}")
+            if value is not None and not is_needed:
                 raise UsageError(
-                    f"start mode {self.mode.value} takes no {what.removeprefix('a ')}",
+                    f"start mode {self.mode.value} takes no {noun.removeprefix('a ')}",
                     fix=f"leave out {key}, or take another mode",
                 )
 
@@ -85,7 +85,7 @@ def stream_start(
         elif snapshot_id is not None:
             chosen = StartMode.FROM_SNAPSHOT
         return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
-    names = [one.value for one in StartMode]
+    names = [start_mode.value for start_mode in StartMode]
     name = "latest-full" if mode == "full" else mode
     if name not in names:
         raise UsageError(
@@ -112,7 +112,7 @@ def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> Stre
     if mode == "default" and timestamp_millis is not None:
         snapshot_id = None
     elif mode != "default":
-        by_snapshot = mode in [one.value for one in _BY_SNAPSHOT]
+        by_snapshot = mode in [start_mode.value for start_mode in _BY_SNAPSHOT]
         snapshot_id = snapshot_id if by_snapshot else None
         timestamp_millis = timestamp_millis if mode == StartMode.FROM_TIMESTAMP.value else None
     return stream_start(mode, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)

@@ -112,8 +112,8 @@ class AdmittedSplits:
         """
         limits, count = self.limits, 0
         files, size, rows = self.files, self.bytes, self.rows
-        for one in splits:
-            split = one.split
+        for stream_split in splits:
+            split = stream_split.split
             more = (files + len(split.files), size + split.file_size, rows + split.row_count)
             bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
             exceeds = any(

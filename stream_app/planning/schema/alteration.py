@@ -98,11 +98,11 @@ def altered_schema(
     problems = schema_problems(
         fields, altering.primary_keys, schema.partition_keys, altering.options
     )
-    known = schema_problems(
+    old_problems = schema_problems(
         schema.fields, schema.primary_keys, schema.partition_keys, schema.options
     )
-    if new := [problem for problem in problems if problem not in known]:
-        raise _refused("; ".join(new))
+    if new_problems := [problem for problem in problems if problem not in old_problems]:
+        raise _refused("; ".join(new_problems))
     return TableSchema(
         schema_id=schema.schema_id + 1,
         fields=fields,
@@ -290,13 +290,13 @@ class _Altering:
         self._replace_column(name, replace(column, data_type=wanted))
 
     def _check_not_key(self, name: str) -> None:
-        for what, keys in (
+        for role, keys in (
             ("primary key", self.primary_keys),
             ("partition key", self._old.partition_keys),
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
-                raise _refused(f"{name!r} is a column of the {what}: its type cannot change")
+                raise _refused(f"{name!r} is a column of the {role}: its type cannot change")
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         was = self._column(name).data_type

@@ -53,7 +53,7 @@ class RenameDecision:
 def column_renames(
     schema: TableSchema,
     seen: Collection[str],
-    known: Sequence[TableRenames],
+    table_renames: Sequence[TableRenames],
     reaction: RenameReaction,
     *,
     can_alias: bool = True,
@@ -62,22 +62,22 @@ def column_renames(
 
     Args:
         seen: the columns of the messages; a renamed column may have both names in one epoch.
-        known: the renames of the source tables whose rows the table has.
+        table_renames: the renames of the source tables whose rows the table has.
         can_alias: whether the format accepts values under an old name.
     """
-    return _NameSearch(schema, known, reaction, can_alias).decide(seen)
+    return _NameSearch(schema, table_renames, reaction, can_alias).decide(seen)
 
 
 def renames_in_new_table(
-    names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
+    names: Collection[str], keys: Collection[str], table_renames: Sequence[TableRenames]
 ) -> dict[str, str]:
     """Return earlier name → current name of a column, for a table that is to be created.
 
     The messages may be from before and after a rename.
     """
     spelled = {name.lower(): name for name in names}
-    later = {pair.old.lower(): pair.new.lower() for renames in known for pair in renames.pairs}
-    present = {name.lower() for renames in known for name in renames.present}
+    later = {pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs}
+    present = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
     for name in spelled.keys() - present:
         passed, last = {name}, name
@@ -110,16 +110,16 @@ class _NameSearch:
     def __init__(
         self,
         schema: TableSchema,
-        known: Sequence[TableRenames],
+        table_renames: Sequence[TableRenames],
         reaction: RenameReaction,
         can_alias: bool,
     ) -> None:
-        self._schema, self._known = schema, known
+        self._schema, self._table_renames = schema, table_renames
         self._reaction, self._can_alias = reaction, can_alias
         self._names = {name.lower(): name for name in schema.fields.names}
         self._aliases = renamed_columns(schema)
-        self._present = {name.lower() for renames in known for name in renames.present}
-        pairs = [pair for renames in known for pair in renames.pairs]
+        self._present = {name.lower() for renames in table_renames for name in renames.present}
+        pairs = [pair for renames in table_renames for pair in renames.pairs]
         self._back = {pair.new.lower(): pair.old.lower() for pair in pairs}
         self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
@@ -144,7 +144,7 @@ class _NameSearch:
             renames=tuple(renames),
             aliases=self._aliases,
             awaited=tuple(awaited),
-            waits=not any(known.is_partial for known in self._known),
+            waits=not any(renames.is_partial for renames in self._table_renames),
         )
 
     def _rename(self, old: str, new: str) -> None:
@@ -183,10 +183,10 @@ class _NameSearch:
                     f"has a new column {old!r}",
                     fix=f"stream-app alter TABLE --add-column '{old} TYPE', then resume",
                 )
-        for known in self._known:
-            for old, new in known.unclear:
+        for renames in self._table_renames:
+            for old, new in renames.unclear:
                 both = {old.lower(), new.lower()} & self._names.keys()
-                if both and self._schema.time_millis <= known.since_ms:
+                if both and self._schema.time_millis <= renames.since_ms:
                     return RenameDecision(
                         problem=f"the source has renamed column {old!r} to {new!r}, and has given "
                         "one of the names to another column at once",

@@ -155,35 +155,37 @@ class Evolution:
     """The source's changes that a table adopts, and those that it does not adopt."""
 
     changes: tuple[SchemaChange, ...]
-    kept: tuple[KeptColumn, ...] = ()
+    kept_columns: tuple[KeptColumn, ...] = ()
 
 
 def evolution(
     schema: TableSchema,
     source_table: SourceTable,
     options: MappingOptions,
-    made: Mapping[str, Collection[str]] = NONE_MADE,
+    made_from: Mapping[str, Collection[str]] = NONE_MADE,
 ) -> Evolution:
     """Compare a table with the descriptions in its messages.
 
     Args:
-        made: computed column of the table → the source columns that decide its value.
+        made_from: computed column of the table → the source columns that decide its value.
     """
     changes: list[SchemaChange] = []
-    kept: list[KeptColumn] = []
+    kept_columns: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
     for source in source_table.columns:
         column = columns.get(source.name)
-        if source.name in made:  # rule 6
-            kept.append(
+        if source.name in made_from:  # rule 6
+            kept_columns.append(
                 KeptColumn(source.name, None, source.data_type, "the job makes one of that name")
             )
         elif column is not None:
             followed = _followed(schema, column, source, options)
             changes += followed.changes
-            kept += followed.kept
+            kept_columns += followed.kept_columns
         elif source.name in RESERVED_NAMES or source.name.startswith(KEY_PREFIX):
-            kept.append(KeptColumn(source.name, None, source.data_type, "Paimon reserves the name"))
+            kept_columns.append(
+                KeptColumn(source.name, None, source.data_type, "Paimon reserves the name")
+            )
         else:  # rule 1
             changes.append(
                 AddColumn(
@@ -205,13 +207,13 @@ def evolution(
         if source_column.data_type.nullable
     }
     # rule 6
-    gone -= {name for name in made if may_be_null.isdisjoint(made[name])}
+    gone -= {name for name in made_from if may_be_null.isdisjoint(made_from[name])}
     changes += (  # rules 3 and 6
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
         if column.name in gone and _may_be_relaxed(schema, column)
     )
-    return Evolution(tuple(changes), tuple(kept))
+    return Evolution(tuple(changes), tuple(kept_columns))
 
 
 def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
@@ -244,19 +246,19 @@ def _followed(
 ) -> Evolution:
     """Return the changes by which a column follows its source, and what it does not follow."""
     changes: list[SchemaChange] = []
-    kept: tuple[KeptColumn, ...] = ()
+    kept_columns: tuple[KeptColumn, ...] = ()
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
         merge = merge_types(column.data_type, source_type, options)
         if why := _why_kept(schema, column, merge):  # rule 5
-            kept = (KeptColumn(column.name, column.data_type, source_type, why),)
+            kept_columns = (KeptColumn(column.name, column.data_type, source_type, why),)
         elif merge.kind is MergeKind.WIDENED:  # rule 2
             changes.append(ChangeType(column.name, merge.data_type))
         if source.data_type.nullable and _may_be_relaxed(schema, column):  # rule 3
             changes.append(ChangeNullability(column.name, nullable=True))
     if source.comment is not None and source.comment != column.description:  # rule 4
         changes.append(SetColumnComment(column.name, source.comment))
-    return Evolution(tuple(changes), kept)
+    return Evolution(tuple(changes), kept_columns)
 
 
 def _why_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:

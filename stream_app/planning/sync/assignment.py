@@ -32,24 +32,24 @@ class TableLimit:
     most: int
     FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
-    def has_room(self, name: str, known: Collection[str], refused: int) -> bool:
+    def has_room(self, name: str, names: Collection[str], refused: int) -> bool:
         """Whether the job has a table, or may create it.
 
         Args:
-            known: the names of tables that it has, or cannot create for now.
+            names: the names of tables that it has, or cannot create for now.
             refused: source tables whose table could not be created; these count too.
         """
-        return name in known or len(known) + refused < self.most
+        return name in names or len(names) + refused < self.most
 
     @property
-    def what(self) -> str:
+    def why(self) -> str:
         """Why the job creates no table for a further source table."""
         return f"the job has {self.most} tables, the most that sync.max-tables allows"
 
     @property
     def reason(self) -> str:
         """The reason why messages of a further source table are quarantined."""
-        return f"{self.what}; to fix: {self.FIX}"
+        return f"{self.why}; to fix: {self.FIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class TableRemark:
     def text(self) -> str:
         """The remark, with the names before its verb."""
         word = "column" if len(self.columns) == 1 else "each of the columns"
-        return f"{word} {', '.join(self.columns)} {self.remark.what}"
+        return f"{word} {', '.join(self.columns)} {self.remark.predicate}"
 
     def remedy(self, full_key: Callable[[str], str]) -> str:
         """See `Remark.remedy`."""

@@ -22,9 +22,9 @@ def unreachable_reason(rules: SyncRules, name: str) -> str:
     return "" if "" in reasons else reasons[0]
 
 
-def nearest_table(name: str, known: Collection[str]) -> str | None:
+def nearest_table(name: str, names: Collection[str]) -> str | None:
     """Return the known table that a name probably means."""
-    folded = {candidate.lower(): candidate for candidate in sorted(known)}
+    folded = {candidate.lower(): candidate for candidate in sorted(names)}
     parts = [
         candidate for candidate in folded if name.lower() in candidate or candidate in name.lower()
     ]
@@ -78,12 +78,12 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
                 yield source
 
 
-def _own_names(rules: SyncRules, own: str, *, is_cased: bool) -> Iterator[_Source]:
+def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Source]:
     """Return source tables with this name; for unmerged shards, with the database as prefix."""
     if rules.merge_shards:
-        yield _Source(None, own, is_cased)
+        yield _Source(None, name, is_cased)
         return
-    parts = own.split("_")
+    parts = name.split("_")
     for at in range(1, len(parts)):
         database, table = "_".join(parts[:at]), "_".join(parts[at:])
         if table and database:
@@ -97,13 +97,13 @@ def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
 def _how_names_look(rules: SyncRules, name: str) -> str:
     if to := _by_lower_case(rules.table_mapping).get(name.lower()):
         return f"sync.table-mapping makes it {to!r}: write [sync.tables.{to}]"
-    own = name if rules.merge_shards else f"DATABASE_{name}"
-    like = f"{rules.table_prefix}{own}{rules.table_suffix}"
+    stem = name if rules.merge_shards else f"DATABASE_{name}"
+    like = f"{rules.table_prefix}{stem}{rules.table_suffix}"
     return f"names of tables look like {like!r}, by the rules of [sync]"
 
 
 def _why_left_out(rules: SyncRules, source: _Source) -> str:
-    for what, name, including, excluding in (
+    for noun, name, including, excluding in (
         ("tables", source.table, rules.including_tables, rules.excluding_tables),
         ("dbs", source.database, rules.including_dbs, rules.excluding_dbs),
     ):
@@ -113,8 +113,8 @@ def _why_left_out(rules: SyncRules, source: _Source) -> str:
         if excluding is not None and all(
             re.fullmatch(excluding, spelling) for spelling in spellings
         ):
-            return f"sync.excluding-{what} = {excluding!r} leaves {name!r} out"
+            return f"sync.excluding-{noun} = {excluding!r} leaves {name!r} out"
         flags = 0 if source.is_cased else re.IGNORECASE
         if re.fullmatch(including, name, flags) is None:
-            return f"sync.including-{what} = {including!r} leaves {name!r} out"
+            return f"sync.including-{noun} = {including!r} leaves {name!r} out"
     return ""

@@ -79,25 +79,25 @@ def new_table(
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
-    own = rules.tables.get(name, OneTable())
+    one_table = rules.tables.get(name, OneTable())
     remarks: list[str] = []
     from_source = source_key if rules.sync_primary_keys_from_source_schema else ()
-    asked = _Asked(name, columns, remarks)
-    primary_keys = asked.keys("primary-keys", own.primary_keys, rules.primary_keys)
+    key_settings = _KeySettings(name, columns, remarks)
+    primary_keys = key_settings.keys("primary-keys", one_table.primary_keys, rules.primary_keys)
     primary_keys = from_source if primary_keys is None else primary_keys
     of_source_table = rules.multiple_table_partition_keys.get(origin.table, ())
-    partition_keys = asked.keys(
-        "partition-keys", own.partition_keys, of_source_table or rules.partition_keys
+    partition_keys = key_settings.keys(
+        "partition-keys", one_table.partition_keys, of_source_table or rules.partition_keys
     )
     for_all = options_for(primary_keys, rules.options)
     remarks += [
         f"{key} = {value} does not hold: the table has no primary key"
         for key, value in rules.options.items()
-        if key not in for_all and key not in own.options
+        if key not in for_all and key not in one_table.options
     ]
     if not partition_keys:
         for_all = {key: text for key, text in for_all.items() if key != PARTITION_LOOKUP.key}
-    options = {**for_all, **own.options}
+    options = {**for_all, **one_table.options}
     return NewTable(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),
@@ -114,28 +114,29 @@ def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str,
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _KeySettings:
     """The keys that settings name for a new table, and the table's columns."""
 
     table: str
     columns: Collection[str]
     remarks: list[str]
 
-    def keys(self, what: str, own: Names | None, for_all: Names) -> Names | None:
+    def keys(self, setting: str, of_table: Names | None, for_all: Names) -> Names | None:
         """Return the keys that apply; None without keys, or if the table lacks a column of them."""
-        wanted = for_all if own is None else own
+        wanted = for_all if of_table is None else of_table
         missing = [key for key in wanted if key not in self.columns]
-        if own is None:
+        if of_table is None:
             if missing:
                 self.remarks.append(
-                    f"{what} = {', '.join(for_all)} does not hold: no column {', '.join(missing)}"
+                    f"{setting} = {', '.join(for_all)} does not hold: "
+                    f"no column {', '.join(missing)}"
                 )
             return for_all if for_all and not missing else None
         if missing:
             raise UsageError(
-                f"sync.tables.{self.table}.{what} names {', '.join(missing)}, "
+                f"sync.tables.{self.table}.{setting} names {', '.join(missing)}, "
                 "which is not a column",
                 where=f"the messages have {', '.join(self.columns)}",
                 fix="name columns of the source table",
             )
-        return own
+        return of_table

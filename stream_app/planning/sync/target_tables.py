@@ -67,22 +67,22 @@ class SyncRules:
 
     def name_of(self, origin: Origin) -> str:
         """Return the table's name by the mapping, else the database's, else the general affixes."""
-        own = self._own_name(origin)
-        for known_as in (str(origin), own):
+        own_name = self._own_name(origin)
+        for known_as in (str(origin), own_name):
             if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
                 return self._cased(mapped)
         database = origin.database.lower()
         prefix = _by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
         suffix = _by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
-        return f"{prefix}{self._cased(own)}{suffix}"
+        return f"{prefix}{self._cased(own_name)}{suffix}"
 
     def hides(self, origin: Origin) -> bool:
         """Whether a MySQL table is a ghost table that `table_mapping` does not name."""
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
-        own = self._own_name(origin)
+        own_name = self._own_name(origin)
         named = _by_lower_case(self.table_mapping)
-        return named.keys().isdisjoint({str(origin).lower(), own.lower()})
+        return named.keys().isdisjoint({str(origin).lower(), own_name.lower()})
 
     def _own_name(self, origin: Origin) -> str:
         if self.merge_shards:

@@ -123,8 +123,8 @@ def changelog_range(
     if end > ids[-1]:
         end, kept_by = ids[-1], "the newest long-lived changelog stays"
     for number in range(max(latest_snapshot - retention.num_max + 1, begin), end):
-        made = time_of(number)
-        if made is not None and older_than_ms <= made:
+        created_ms = time_of(number)
+        if created_ms is not None and older_than_ms <= created_ms:
             end, kept_by = number, "the time that is retained"
             break
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
@@ -161,22 +161,22 @@ class ExpireConfig:
     cleans_folders: bool
 
     def __post_init__(self) -> None:
-        for what, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
+        for noun, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
             if retention.num_max < retention.num_min:
                 raise UsageError(
-                    f"the most {what}s to keep, {retention.num_max}, are fewer than the least, "
+                    f"the most {noun}s to keep, {retention.num_max}, are fewer than the least, "
                     f"{retention.num_min}",
-                    fix=f"lower '{what}.num-retained.min', or raise '{what}.num-retained.max'",
+                    fix=f"lower '{noun}.num-retained.min', or raise '{noun}.num-retained.max'",
                 )
 
     @property
     def is_changelog_longer(self) -> bool:
         """Whether changelogs outlive their snapshots, and so get their own files."""
-        here, there = self.changelogs, self.snapshots
+        changelogs, snapshots = self.changelogs, self.snapshots
         return (
-            here.num_max > there.num_max
-            or here.num_min > there.num_min
-            or here.time_ms > there.time_ms
+            changelogs.num_max > snapshots.num_max
+            or changelogs.num_min > snapshots.num_min
+            or changelogs.time_ms > snapshots.time_ms
         )
 
 
@@ -208,8 +208,8 @@ def expire_config(
     )
 
     def changelog(option: Option[int | None], otherwise: int) -> int:
-        given = options[option]
-        return otherwise if given is None else given
+        value = options[option]
+        return otherwise if value is None else value
 
     return ExpireConfig(
         snapshots=snapshots,

@@ -152,8 +152,8 @@ def _smart(fields: Mapping[str, str]) -> int | None:
 
 def _is_time(fields: Mapping[str, str]) -> bool:
     """Whether no smaller part is given without larger ones; otherwise only the date counts."""
-    there = [name in fields for name in "HmsS"]
-    return there == sorted(there, reverse=True)
+    is_present = [name in fields for name in "HmsS"]
+    return is_present == sorted(is_present, reverse=True)
 
 
 def _fraction_ms(fields: Mapping[str, str]) -> int:

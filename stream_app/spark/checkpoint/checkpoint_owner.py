@@ -60,10 +60,10 @@ def check_owner(
     same_place = state.table == location
     if state.table_identity != identity or (identity == DATABASE and not same_place):
         if same_place:
-            what = "the table was dropped and recreated since this checkpoint was begun"
+            problem = "the table was dropped and recreated since this checkpoint was begun"
         else:
-            what = f"the checkpoint belongs to the table {state.table}, not {location}"
-        raise CheckpointError(what, where=str(folder), fix=_NEW)
+            problem = f"the checkpoint belongs to the table {state.table}, not {location}"
+        raise CheckpointError(problem, where=str(folder), fix=_NEW)
     if state.share != share:
         began, now = map(_share_in_words, (state.share, share))
         raise CheckpointError(

@@ -31,11 +31,11 @@ class EpochLogWriter:
     """The log of one checkpoint; only one job may write it.
 
     Attributes:
-        kept: epochs whose files stay.
+        epochs_kept: number of epochs whose files stay.
     """
 
     folder: Folder
-    kept: int = EPOCHS_KEPT
+    epochs_kept: int = EPOCHS_KEPT
     _purged: int = field(init=False, default=-1)
 
     def begin_query(self) -> None:
@@ -80,7 +80,7 @@ class EpochLogWriter:
         """Record that an epoch is done, and delete old epochs."""
         path = self.folder.path(f"{_COMMITS}/{epoch}")
         self.folder.files.create_if_absent(path, _DONE.encode())
-        self._purge(epoch - self.kept)
+        self._purge(epoch - self.epochs_kept)
 
     def _purge(self, last: int) -> None:
         """Delete the files of epochs up to this one."""
@@ -89,8 +89,8 @@ class EpochLogWriter:
         files = self.folder.files
         is_first = self._purged < 0
         for part in (_OFFSETS, _COMMITS):
-            known = self._epochs(part) if is_first else range(self._purged + 1, last + 1)
-            for epoch in known:
+            epochs = self._epochs(part) if is_first else range(self._purged + 1, last + 1)
+            for epoch in epochs:
                 if epoch <= last:
                     files.delete(self.folder.path(f"{part}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file

@@ -38,18 +38,18 @@ class JobWarning:
 
     Attributes:
         table: ``DATABASE.TABLE``; empty if the warning concerns the whole job.
-        what: describes the deviation, with the columns.
+        problem: describes the deviation, with the columns.
         is_lasting: whether it survives a restart; otherwise each start finds it again.
     """
 
     table: str = ""
-    what: str
+    problem: str
     fix: str
     is_lasting: bool = False
 
     def __str__(self) -> str:
         of_table = f"the table {self.table}: " if self.table else ""
-        return f"{of_table}{self.what}\n  to fix: {self.fix}"
+        return f"{of_table}{self.problem}\n  to fix: {self.fix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,21 +146,21 @@ class JobStateFile:
 
     def begin(self, decoder: str = "") -> None:
         """Begin a job: record its decoder, and drop the warnings that each start issues again."""
-        lasting = tuple(known for known in self.state.warnings if known.is_lasting)
+        lasting = tuple(warning for warning in self.state.warnings if warning.is_lasting)
         self.update(warnings=lasting, decoder=decoder)
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and store them for `status`, `check` and the page."""
         for warning in warnings:
             _LOG.warning("%s", warning)
-            known = self.state.warnings
-            if warning not in known and len(known) < _WARNINGS_MAX:
-                self.update(warnings=(*known, warning))
+            stored = self.state.warnings
+            if warning not in stored and len(stored) < _WARNINGS_MAX:
+                self.update(warnings=(*stored, warning))
 
     def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
         """Replace the warnings of an origin's previous call, because they end with their cause."""
         before = self._passing.get(origin, ())
-        ended = [known for known in before if known not in warnings]
+        ended = [warning for warning in before if warning not in warnings]
         self.update(
             warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
         )
@@ -227,7 +227,15 @@ def _document(state: JobState) -> dict[str, Any]:
         "origins": _of_origins(state.origins, "name"),
         "refused": _of_origins(state.refused, "reason"),
         "renames": state.renames.document(),
-        "warnings": [asdict(warning) for warning in state.warnings],
+        "warnings": [
+            {
+                "table": warning.table,
+                "what": warning.problem,
+                "fix": warning.fix,
+                "is_lasting": warning.is_lasting,
+            }
+            for warning in state.warnings
+        ],
     }
 
 
@@ -262,7 +270,10 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 renames=source_renames(document["renames"])
                 if "renames" in document
                 else NO_RENAMES,
-                warnings=tuple(JobWarning(**warning) for warning in document.get("warnings", ())),
+                warnings=tuple(
+                    JobWarning(problem=warning.pop("what"), **warning)
+                    for warning in document.get("warnings", ())
+                ),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged(folder, error) from None

@@ -113,11 +113,11 @@ def read_load(folder: Folder) -> LoadPlan | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as error:
-        what = f"is damaged: {error}"
+        problem = f"is damaged: {error}"
     else:
-        what = f"is of version {document['version']}, and this stream_app knows {_VERSION}"
+        problem = f"is of version {document['version']}, and this stream_app knows {_VERSION}"
     raise CheckpointError(
-        f"{FILE} of the checkpoint {what}",
+        f"{FILE} of the checkpoint {problem}",
         where=str(folder),
         fix="restore it with the checkpoint, or begin anew: another checkpoint, and a new table",
     )

@@ -182,9 +182,9 @@ def _together(
         column = (kind, name[:_NAME_MAX])
         if column not in columns and names[kind] >= COLUMN_NAMES_MAX:
             column = (kind, OTHER_COLUMNS)
-        known = columns.get(column)
-        names[kind] += known is None
-        columns[column] = sighting if known is None else sighting.plus(known)
+        earlier = columns.get(column)
+        names[kind] += earlier is None
+        columns[column] = sighting if earlier is None else sighting.plus(earlier)
     return columns
 
 

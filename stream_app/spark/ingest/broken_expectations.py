@@ -56,7 +56,7 @@ class BrokenExpectations:
             self._warned_of.add(violation)
             yield JobWarning(
                 table=self.table,
-                what=f"records break the expectation {violation.expectation!r}, and "
+                problem=f"records break the expectation {violation.expectation!r}, and "
                 f"{_TREATMENTS[violation.action]}",
                 fix="correct the rows at their source, or change "
                 f"expectations.{violation.expectation}",

@@ -46,9 +46,9 @@ class CatchUp(Generic[Messages]):
         tables.open(tables.ready())
         tables.held.make_all_due()
         if self._rounds.newcomers is not None and tables.newest_begun >= 0:
-            known = {feed.name for feed in tables.feeds}
+            names = {feed.name for feed in tables.feeds}
             for name, waiting in sorted(tables.held.by_name.items()):
-                if name not in known:
+                if name not in names:
                     self._make(name, waiting, releases=True)
             self._rounds.skip_held()
 

@@ -309,8 +309,8 @@ class EpochRounds(Generic[Messages]):
 
     def _open_created(self, arrived: ArrivedTables, newcomers: Newcomers) -> None:
         """Open the tables that were created, and hold those that could not be created."""
-        known = {feed.name for feed in self.tables.feeds}
-        feeds = [feed for feed in arrived.feeds if feed.name not in known]
+        names = {feed.name for feed in self.tables.feeds}
+        feeds = [feed for feed in arrived.feeds if feed.name not in names]
         for name, error in arrived.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)

@@ -153,7 +153,7 @@ class EpochTables(ABC):
         self.state_file.note_passing(
             "callbacks",
             [
-                JobWarning(table=feed.job.table.label, what=problem.what, fix=problem.fix)
+                JobWarning(table=feed.job.table.label, problem=problem.problem, fix=problem.fix)
                 for feed in self.feeds
                 for problem in feed.job.callback_problems()
             ],

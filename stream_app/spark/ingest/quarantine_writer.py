@@ -70,10 +70,10 @@ class QuarantineWriter:
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
             return Quarantined(file=file, first=shown[0], reasons=reasons)
-        kept = "" if file is None else f"; all of this epoch are in {file}"
+        place = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
-            where="; ".join(shown) + kept,
+            where="; ".join(shown) + place,
             fix="raise stream.max-bad-records, or fix the source; without stream.quarantine the "
             "first bad record stops the job",
         )
@@ -101,10 +101,10 @@ def _keep(folder: Folder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
-        there = _content(folder, path)
-        if there is None:
+        content = _content(folder, path)
+        if content is None:
             folder.files.overwrite(path, data)
-        if there is None or there == data:
+        if content is None or content == data:
             return
 
 

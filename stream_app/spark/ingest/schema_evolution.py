@@ -66,9 +66,12 @@ class RenameRules:
 
     def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
         """The renames of the table, by the names in messages."""
-        known = self.state().renames.of(self._origins())
         return TableRenaming(
-            table=table, seen=seen, known=known, reaction=self.reaction, can_alias=self.can_alias
+            table=table,
+            seen=seen,
+            renames=self.state().renames.of(self._origins()),
+            reaction=self.reaction,
+            can_alias=self.can_alias,
         )
 
     def is_of_statements(self) -> bool:
@@ -101,7 +104,7 @@ class SchemaEvolution:
     name: str = ""
     full_key: Callable[[str], str] = str
     renames: RenameRules | None = None
-    _kept: set[str] = field(init=False, default_factory=set)
+    _warned_of: set[str] = field(init=False, default_factory=set)
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def follow(
@@ -141,9 +144,9 @@ class SchemaEvolution:
             columns = ", ".join(map(repr, decision.awaited))
             if decision.waits and not rules.has_waited():
                 raise AwaitedStatementError(table.location, columns)
-            what = f"the columns {columns} are new, and no statement of the source says why"
+            problem = f"the columns {columns} are new, and no statement of the source says why"
             warnings.append(
-                JobWarning(table=self.name, what=what, fix=_RENAMED_BY_HAND, is_lasting=True)
+                JobWarning(table=self.name, problem=problem, fix=_RENAMED_BY_HAND, is_lasting=True)
             )
         if not decision.changes(table.schema):
             return False
@@ -163,22 +166,27 @@ class SchemaEvolution:
         evolved = evolve(table, description, self.rules)
         for change in evolved.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept and self.rules.stops:
+        if evolved.kept_columns and self.rules.stops:
+            kept_columns = "; ".join(evolved.kept_columns)
             raise WrongSourceError(
-                f"the source's columns are no longer those of the table: {'; '.join(evolved.kept)}",
+                f"the source's columns are no longer those of the table: {kept_columns}",
                 where=table.location,
                 fix=f"{_ALTER}, or choose warn or ignore for narrowed-columns",
             )
         self._judged = judged if not evolved.changes else None
         fix = f"{_ALTER}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
-        kept = [column for column in evolved.kept if column not in self._kept]
-        self._kept.update(kept)
+        lagging = [text for text in evolved.kept_columns if text not in self._warned_of]
+        self._warned_of.update(lagging)
         return [
-            *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.warns),
+            *(
+                JobWarning(table=self.name, problem=text, fix=fix)
+                for text in lagging
+                if self.rules.warns
+            ),
             *(
                 JobWarning(
                     table=self.name,
-                    what=remark.text(),
+                    problem=remark.text(),
                     fix=remark.remedy(self.full_key),
                     is_lasting=True,
                 )

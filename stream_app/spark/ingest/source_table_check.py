@@ -30,11 +30,11 @@ SHARE = 0.1
 _SHOWN = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
-Known = Mapping[str, Iterable[str]]
+NamesByTopic = Mapping[str, Iterable[str]]
 """Topic → names of source tables in its records."""
 
 
-def distinct_tables(by_topic: Known) -> dict[str, str]:
+def distinct_tables(by_topic: NamesByTopic) -> dict[str, str]:
     """The different tables of the source, each with a topic that carries it.
 
     Args:
@@ -58,46 +58,48 @@ class SourceVerdict:
     """The decision from which source table a job accepts records.
 
     Attributes:
-        own: the source table whose records are accepted; empty before one is known.
+        own_name: the source table whose records are accepted; empty before one is known.
         others: topics and names of which no record is taken.
         is_refused: whether there are too many others.
     """
 
-    own: str = ""
+    own_name: str = ""
     others: frozenset[tuple[str, str]] = frozenset()
     is_refused: bool = False
 
 
-def verdict_on(known: Known, records: Records, quarantined: int = 0) -> SourceVerdict:
+def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) -> SourceVerdict:
     """Choose the source table of a job.
 
     Args:
-        known: the known tables of earlier epochs, all of one source table.
+        earlier: the known tables of earlier epochs, all of one source table.
         records: the source tables' records that have rows.
         quarantined: records of others that are bad already.
     """
-    by_topic = with_seen(known, records)
+    by_topic = with_seen(earlier, records)
     tables = distinct_tables(by_topic)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
         counts[_table_of(topic, name, by_topic[topic], tables)] += count
-    ours = distinct_tables(known)
-    own = next(iter(ours), "")
+    ours = distinct_tables(earlier)
+    own_name = next(iter(ours), "")
     # A source may begin to name its table.
-    named = {name for topic, name in records if name and own == _nameless(topic)}
-    if named or not own:
-        own = max(named or counts, key=lambda name: (counts[name], name), default="")
+    named = {name for topic, name in records if name and own_name == _nameless(topic)}
+    if named or not own_name:
+        own_name = max(named or counts, key=lambda name: (counts[name], name), default="")
     others = {
         (topic, name)
         for topic, name in records
-        if _table_of(topic, name, by_topic[topic], {own: topic}) != own
+        if _table_of(topic, name, by_topic[topic], {own_name: topic}) != own_name
     }
     strange = quarantined + sum(records[source] for source in others)
     taken = sum(records.values()) - sum(records[source] for source in others)
     limit = max(FEW, SHARE * (strange + taken))
     is_unsure = not ours and strange >= taken
     return SourceVerdict(
-        own=own, others=frozenset(others), is_refused=strange > limit or (strange > 0 and is_unsure)
+        own_name=own_name,
+        others=frozenset(others),
+        is_refused=strange > limit or (strange > 0 and is_unsure),
     )
 
 
@@ -124,8 +126,8 @@ class SourceTableCheck:
 
     def begin(self) -> SourceChoice:
         """The choice, with what the job remembers."""
-        known = self._file.state.source_tables_of()
-        names = frozenset(name for table_names in known.values() for name in table_names if name)
+        met = self._file.state.source_tables_of()
+        names = frozenset(name for table_names in met.values() for name in table_names if name)
         others = self.choice.others
         self.choice = SourceChoice(own=names, others=others, is_open=not names and not others)
         return self.choice
@@ -146,24 +148,26 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        known, records = self._file.state.source_tables_of(), counts.records
-        verdict = verdict_on(known, records, counts.others)
+        met, records = self._file.state.source_tables_of(), counts.records
+        verdict = verdict_on(met, records, counts.others)
         can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
-            raise self._several(counts, known)
+            raise self._several(counts, met)
         if verdict.others:
-            own = frozenset({verdict.own} if verdict.own in {name for _, name in records} else ())
+            own_names = frozenset(
+                {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
+            )
             self.choice = SourceChoice(
-                own=self.choice.own | own, others=self.choice.others | verdict.others
+                own=self.choice.own | own_names, others=self.choice.others | verdict.others
             )
             return True
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
-        self._see_others(counts, known)
+        self._see_others(counts, met)
         self._file.add_source_tables({ONLY_TABLE: records})
         return False
 
-    def _see_others(self, counts: DecodeCounts, known: Known) -> None:
+    def _see_others(self, counts: DecodeCounts, met: NamesByTopic) -> None:
         """Stop after epochs with only other tables' records, because the source table was
         renamed.
         """
@@ -172,10 +176,10 @@ class SourceTableCheck:
         elif counts.others:  # a repeated epoch may come here again
             self._strange[str(counts.last_offsets())] = counts.others
             if sum(self._strange.values()) > FEW:
-                raise self._several(counts, known)
+                raise self._several(counts, met)
 
-    def _several(self, counts: DecodeCounts, known: Known) -> WrongSourceError:
-        tables = distinct_tables(with_seen(known, counts.tables))
+    def _several(self, counts: DecodeCounts, met: NamesByTopic) -> WrongSourceError:
+        tables = distinct_tables(with_seen(met, counts.tables))
         shown = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition}, offset {offset}: "

@@ -118,14 +118,14 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, known = self.job.table, self._plan
-        if known is None or known.table is not table:
+        table, previous = self.job.table, self._plan
+        if previous is None or previous.table is not table:
             if self.sources is not None:
                 self.sources.begin()
-            known = TablePlan(table=table, message_format=self.format_of(table))
+            previous = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
-            next_sequence_number = known.next_sequence_number
-        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.bucket_basis)
+            next_sequence_number = previous.next_sequence_number
+        self._plan = plan = previous.of_next_epoch(next_sequence_number, self.job.bucket_basis)
         return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
@@ -176,12 +176,12 @@ class TableFeed:
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
         """
         new, self._new_columns = self._new_columns, set()
-        kept = {
+        drift = {
             (kind, name): sighting
             for (kind, name), sighting in counts.drift.items()
             if kind is not DriftKind.MISSING or name not in new
         }
-        return replace(counts, drift=kept)
+        return replace(counts, drift=drift)
 
 
 class ArrivedTables(NamedTuple):

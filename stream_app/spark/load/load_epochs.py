@@ -72,7 +72,7 @@ class LoadEpochs:
         """See `EpochRunner.route`."""
         if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
-        places = {one.table.location: index for index, one in plan.tables.items()}
+        places = {table_plan.table.location: index for index, table_plan in plan.tables.items()}
         # Tables that already have the epoch are not in the plan.
         parts = [part for part in self.load.parts_of(epoch) if part.table in places]
         indexes = {part.relation: places[part.table] for part in parts}
@@ -108,8 +108,8 @@ class LoadEpochs:
     def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
         """The plans of some tables, with the format of the load's rows."""
         return {
-            index: replace(one, message_format=self.format_of(one.table), packs=[])
-            for index, one in plan.tables.items()
+            index: replace(table_plan, message_format=self.format_of(table_plan.table), packs=[])
+            for index, table_plan in plan.tables.items()
             if index in indexes
         }
 

@@ -157,7 +157,7 @@ class PaimonDataSource(DataSource):
         names = self._options.columns()
         columns = self._arrow_schema()
         if names is not None:
-            columns = pa.schema([columns.field(name) for name in _known(names, columns)])
+            columns = pa.schema([columns.field(name) for name in _checked_names(names, columns)])
         return spark_schema(columns, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -226,17 +226,19 @@ def _parted(options: Mapping[str, str]) -> tuple[str, str]:
 
 def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
     """Return the options of the table's catalog, or None without one."""
-    given = {
+    catalog_options = {
         key.lower().removeprefix(CATALOG_PREFIX): value
         for key, value in options.items()
         if key.lower().startswith(CATALOG_PREFIX)
     }
-    for key in (key for key in given if key in SECRETS or key.startswith(HEADER_PREFIX)):
-        given[key] = secret_by_reference(CATALOG_PREFIX + key, given[key], os.environ)
-    return given or None
+    for key in (key for key in catalog_options if key in SECRETS or key.startswith(HEADER_PREFIX)):
+        catalog_options[key] = secret_by_reference(
+            CATALOG_PREFIX + key, catalog_options[key], os.environ
+        )
+    return catalog_options or None
 
 
-def _known(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+def _checked_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise UsageError(

@@ -77,7 +77,7 @@ def _test(name: str, column: DataField, value: Any) -> Predicate | None:
         case "StringStartsWith":
             return _starts_with(column, value)
         case "In":
-            values = [_value(one, column.data_type) for one in value]
+            values = [_value(element, column.data_type) for element in value]
             return None if None in values else OneOf(column, tuple(values))
         case "EqualNullSafe":
             return _null_safe(column, value)
@@ -108,12 +108,12 @@ def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
 
 def _after_all_with(prefix: str) -> str | None:
     """Return the smallest text above all texts with this prefix, or None without one."""
-    kept = prefix.rstrip(chr(_LAST_CHARACTER))
-    if not kept:
+    stem = prefix.rstrip(chr(_LAST_CHARACTER))
+    if not stem:
         return None
-    following = ord(kept[-1]) + 1
+    following = ord(stem[-1]) + 1
     first, end = _SURROGATES
-    return kept[:-1] + chr(end if following == first else following)
+    return stem[:-1] + chr(end if following == first else following)
 
 
 def _value(value: Any, data_type: DataType) -> object | None:

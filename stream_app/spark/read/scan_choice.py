@@ -67,15 +67,15 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
         UsageError: there are two, or it does not go with ``scan.mode``.
     """
     mode = options[SCAN_MODE] or "default"
-    given = [key for key in _ALL if key in options.raw]
-    if len(given) > 1:
+    keys = [key for key in _ALL if key in options.raw]
+    if len(keys) > 1:
         raise UsageError(
-            f"options {' and '.join(given)} are given, but a read begins at one place",
-            fix=f"leave out all but one of {', '.join(given)}",
+            f"options {' and '.join(keys)} are given, but a read begins at one place",
+            fix=f"leave out all but one of {', '.join(keys)}",
         )
-    if given and given[0] in refused:
+    if keys and keys[0] in refused:
         raise UsageError(
-            f"option {given[0]!r} is for batch reads, and this one is a stream",
+            f"option {keys[0]!r} is for batch reads, and this one is a stream",
             fix="begin with scan.snapshot-id, scan.timestamp or scan.timestamp-millis, or leave "
             "it out",
         )
@@ -84,17 +84,17 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
             f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_SAID_BY)}"
         )
     wanted = _SAID_BY[mode]
-    if given and given[0] not in wanted:
+    if keys and keys[0] not in wanted:
         raise UsageError(
-            f"option {given[0]!r} does not go with scan.mode = {mode}",
+            f"option {keys[0]!r} does not go with scan.mode = {mode}",
             fix="leave out scan.mode: it follows from the option"
             + (f"; or give {' or '.join(wanted)}" if wanted else ""),
         )
-    if not given and mode != "default" and wanted:
+    if not keys and mode != "default" and wanted:
         raise UsageError(
             f"scan.mode = {mode} needs {' or '.join(wanted)}", fix="give it, or leave out scan.mode"
         )
-    return given[0] if given else None
+    return keys[0] if keys else None
 
 
 def batch_choice(options: SourceOptions) -> Choice:

@@ -144,7 +144,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
     Raises:
         UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.
     """
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     problems = []
     for name, text in options.items():
         if name.lower() == PATH or name.lower().startswith(CATALOG_PREFIX):
@@ -158,14 +158,14 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
                 else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
             )
             continue
-        known[key] = text
+        texts[key] = text
         try:
-            SOURCE_OPTIONS[key].read(known)
+            SOURCE_OPTIONS[key].read(texts)
         except UsageError as error:
             problems.append(f"{error.problem} ({error.fix})")
-    if (_MIN_ROWS in known) != (_MAX_DELAY in known):
-        alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in known)
+    if (_MIN_ROWS in texts) != (_MAX_DELAY in texts):
+        alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in texts)
         problems.append(f"option {alone!r} needs {missing!r} as well")
     if problems:
         raise UsageError("; ".join(problems), fix="docs/OPTIONS.md lists them all")
-    return SourceOptions(known)
+    return SourceOptions(texts)

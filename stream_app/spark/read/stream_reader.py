@@ -75,8 +75,8 @@ class StreamReader(DataSourceStreamReader):
         self._row_kind = row_kind
         self._fewest = fewest
         self._begin: Offset | None = None
-        self._given: Offset | None = None
-        self._given_at: float | None = None
+        self._last_end: Offset | None = None
+        self._last_end_at: float | None = None
         self._reported_at: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
@@ -96,12 +96,12 @@ class StreamReader(DataSourceStreamReader):
         Raises:
             UsageError: the next snapshot has expired; names the first one that is left.
         """
-        given = self._given or self.initialOffset()
-        following = self._offsets.following(given)
-        if following.offset == given or self._waits(following.rows):
+        previous = self._last_end or self.initialOffset()
+        following = self._offsets.following(previous)
+        if following.offset == previous or self._waits(following.rows):
             self._stay()
-            return given
-        self._given, self._given_at = following.offset, self._now()
+            return previous
+        self._last_end, self._last_end_at = following.offset, self._now()
         return following.offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader):
         Raises:
             UsageError: a snapshot of them has expired.
         """
-        self._given = end
+        self._last_end = end
         return [InputPartition(split) for split in self._offsets.splits(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -139,7 +139,7 @@ class StreamReader(DataSourceStreamReader):
         """Do nothing: the reader keeps nothing open."""
 
     def _waits(self, rows: int) -> bool:
-        fewest, since = self._fewest, self._given_at
+        fewest, since = self._fewest, self._last_end_at
         if fewest is None or since is None or rows >= fewest.rows:
             return False
         return self._now() - since < fewest.seconds
@@ -184,8 +184,8 @@ def stream_reader(
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
     """The table with the given options; one that says where a read begins replaces all such."""
     if any(key in options for key in _BEGINNING):
-        own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
-        table = replace(table, schema=replace(table.schema, options=own))
+        remaining = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
+        table = replace(table, schema=replace(table.schema, options=remaining))
     return table.with_options(options)
 
 

@@ -81,7 +81,7 @@ def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPac
     """
     if not epochs:
         return ChosenPace(freshness, min(_FIRST_S, freshness / 2))
-    slowest, longest = max(one.took for one in epochs), max(one.covers for one in epochs)
+    slowest, longest = max(epoch.took for epoch in epochs), max(epoch.covers for epoch in epochs)
     interval = freshness - slowest
     if interval > longest:
         interval = freshness * longest / (longest + slowest)

@@ -234,8 +234,8 @@ class TopicStream:
                 looked, newest = self._look()
                 continue
             newest = self._without_loss(begin, newest)
-            known = self._with_new(begin, newest)
-            end = borders.end(epoch, known, newest, self._stopping.is_set)
+            counted_from = self._with_new(begin, newest)
+            end = borders.end(epoch, counted_from, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:

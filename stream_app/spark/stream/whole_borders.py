@@ -112,13 +112,13 @@ class WholeBorders:
         return self._borders[epoch - 1]
 
     def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> EpochCut:
-        ends, known = _by_partition(newest), last.progress
-        cut = cut_epoch(self._pending, ends, known, is_forced=is_forced)
+        ends, progress = _by_partition(newest), last.progress
+        cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
         if cut.untopical <= self._untopical:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._untopical |= cut.untopical
-        return cut_epoch(self._pending, ends, known, self.look().keys(), is_forced=is_forced)
+        return cut_epoch(self._pending, ends, progress, self.look().keys(), is_forced=is_forced)
 
     def close(self) -> None:
         """See `Borders.close`."""

@@ -96,8 +96,8 @@ class ColumnFigures:
     def _add_bounds(self, present: pa.Array) -> None:
         if pa.types.is_floating(present.type):
             self._has_nan = self._has_nan or pc.any(pc.is_nan(present)).as_py()
-        known = [one for one in (self._least, self._greatest) if one is not None]
-        bounds = pc.min_max(pa.concat_arrays([present, pa.array(known, present.type)]))
+        earlier_bounds = [bound for bound in (self._least, self._greatest) if bound is not None]
+        bounds = pc.min_max(pa.concat_arrays([present, pa.array(earlier_bounds, present.type)]))
         self._least, self._greatest = bounds["min"], bounds["max"]
 
     def _lengths(self, present: int) -> tuple[int | None, int | None]:

@@ -54,11 +54,11 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     with protected_version(partial(_at_rest, table), _RETAINED_MS, again=True) as (_, snapshot):
         if snapshot is None:
             return None
-        there = record_below(table, snapshot)
+        earlier_record = record_below(table, snapshot)
         rows = summed_rows(table, snapshot, threads=threads)
 
     def record(newest: SumRecord) -> SumRecord:
-        whole = rebased(rows, there, newest)
+        whole = rebased(rows, earlier_record, newest)
         if whole is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",

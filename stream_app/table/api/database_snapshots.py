@@ -41,8 +41,8 @@ class DatabaseSnapshots:
             CorruptFileError: a file is damaged.
         """
         read = map_in_threads(_THREADS, self.read, self.names())
-        there = [one for one in read if one is not None]
-        return sorted(there, key=lambda one: (one.time_ms, one.epoch))
+        snapshots = [snapshot for snapshot in read if snapshot is not None]
+        return sorted(snapshots, key=lambda snapshot: (snapshot.time_ms, snapshot.epoch))
 
     def names(self, job: str = "") -> list[str]:
         """The names of the files of all jobs, or of one job."""

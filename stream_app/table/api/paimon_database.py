@@ -128,7 +128,7 @@ class PaimonDatabase:
                 name: self._earliest(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
             }
-        return [one for one in snapshots if is_kept(one, earliest)]
+        return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest)]
 
     def as_of(self, *, transaction: str | None = None) -> DatabaseAsOf:
         """Return the tables as of one transaction.
@@ -152,10 +152,10 @@ class PaimonDatabase:
                 fix='set sync.transactions = "whole" for its job; stream-app status says why '
                 "none is recorded",
             )
-        known = [name for snapshot in snapshots for name in snapshot.transactions]
+        transactions = [name for snapshot in snapshots for name in snapshot.transactions]
         raise UsageError(
             f"no database snapshot is at the transaction {transaction}; the newest are at "
-            f"{', '.join(known[-_SHOWN_MAX:])}",
+            f"{', '.join(transactions[-_SHOWN_MAX:])}",
             where=self.folder,
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )

@@ -202,11 +202,11 @@ class PaimonTable(ChangeableTable):
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         store = self.store
-        given = start is not None or snapshot is not None or timestamp is not None
+        has_start = start is not None or snapshot is not None or timestamp is not None
         millis = None if timestamp is None else millis_of(timestamp)
         begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
         how = Following(
-            start=begin if given else start_of_table(store.options),
+            start=begin if has_start else start_of_table(store.options),
             end=end,
             follow=follow,
             consumer_id=consumer_id or store.options[CONSUMER_ID] or None,

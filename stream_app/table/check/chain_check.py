@@ -44,7 +44,7 @@ def changelog_findings(
     for _, right, s, missing in number_gaps(numbers):
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            what=f"the changelog{s} of snapshot{s} {missing} missing",
+            problem=f"the changelog{s} of snapshot{s} {missing} missing",
             where=where,
             fix="restore it from a backup; else a follower from before it must begin again: "
             f"with {right} at the earliest, or with all rows (latest-full)",
@@ -66,7 +66,7 @@ def consumer_findings(
     if earliest is not None and following < earliest:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            what=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
+            problem=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
             f"first that it can have is {earliest}",
             where=where,
             fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
@@ -75,7 +75,7 @@ def consumer_findings(
     elif following > (latest or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            what=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
+            problem=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
             f"{latest or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "
@@ -94,7 +94,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     latest, earliest = table.snapshots.hints()
     changelog_hints = table.changelogs.hints()
     snapshots = table.snapshots.ids()
-    known = [
+    readable_snapshots = [
         version.snapshot
         for version in versions
         if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
@@ -102,7 +102,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     first, numbers = min(snapshots, default=None), table.changelogs.ids()
     return [
         *chain_findings(snapshots, latest, earliest, folder),
-        *identity_findings(known, folder),
+        *identity_findings(readable_snapshots, folder),
         *changelog_findings(numbers, first, changelog_hints, changelogs),
         *consumers,
     ]
@@ -115,9 +115,9 @@ def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]
     try:
         consumers = table.consumers.consumers()
     except CorruptFileError as error:
-        what = f"{error.problem}; as long as it is there, nothing expires"
+        problem = f"{error.problem}; as long as it is there, nothing expires"
         where = error.where or folder
-        yield Finding(kind=FindingKind.CONSUMER, what=what, where=where, fix=error.fix)
+        yield Finding(kind=FindingKind.CONSUMER, problem=problem, where=where, fix=error.fix)
         return
     for consumer in consumers:
         if not consumer.has_expired(now, expiration_ms):

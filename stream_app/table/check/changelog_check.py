@@ -184,7 +184,7 @@ class ChangelogCheck:
     def _finding(self, bucket: BucketId, differ: RowDifferences) -> Finding:
         return Finding(
             kind=FindingKind.CHANGELOG,
-            what=f"{differ.missing} rows that the changes lead to are not in the table, "
+            problem=f"{differ.missing} rows that the changes lead to are not in the table, "
             f"{differ.wrong} have other values there, and {differ.unexpected} of the table are not "
             f"what they lead to, such as {differ.example}",
             where=self._table.paths.bucket(*bucket),

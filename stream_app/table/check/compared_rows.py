@@ -186,13 +186,13 @@ def rows_by_key(
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared)
     waiting: list[pa.RecordBatch] = []
     count = 0
-    for bucket in sorted(table_rows.buckets, key=lambda one: one[1] == POSTPONED):
+    for bucket in sorted(table_rows.buckets, key=lambda bucket_id: bucket_id[1] == POSTPONED):
         for batch in table_rows.rows(bucket):
-            kept = batch
+            remaining = batch
             if without is not None:
-                _, kept = rows_of_keys(compared.layout(), without, batch)
-            waiting.append(kept.drop_columns([SEQUENCE_NUMBER]))
-            count += kept.num_rows
+                _, remaining = rows_of_keys(compared.layout(), without, batch)
+            waiting.append(remaining.drop_columns([SEQUENCE_NUMBER]))
+            count += remaining.num_rows
             if count >= RUN_ROWS:
                 sorted_rows.add(assigner.assign(concat_rows(waiting)))
                 waiting, count = [], 0

@@ -59,10 +59,10 @@ class _ColumnCounts:
     @classmethod
     def of_stats(cls, column: DataField, stats: ColumnStats) -> _ColumnCounts:
         # Parquet's bounds leave out NaN.
-        known = column.data_type.root not in FLOAT_ROOTS
+        is_exact = column.data_type.root not in FLOAT_ROOTS
         try:
             low, high = (
-                None if value is None or not known else arrow_scalar(value, column.data_type)
+                None if value is None or not is_exact else arrow_scalar(value, column.data_type)
                 for value in (stats.minimum, stats.maximum)
             )
         except (pa.ArrowInvalid, OverflowError):  # the bound is a time outside of Arrow's range
@@ -79,11 +79,11 @@ class _ColumnCounts:
     def differences(self) -> Iterator[_FileFact]:
         name, listed = self.field.name, self.stats.null_count
         if listed not in (None, self.nulls):
-            what = f"column {name!r} has {self.nulls} nulls, its manifest says {listed}"
-            yield FindingKind.STATISTICS, what, _REWRITE
+            problem = f"column {name!r} has {self.nulls} nulls, its manifest says {listed}"
+            yield FindingKind.STATISTICS, problem, _REWRITE
         if self.below or self.above:
-            what = f"column {name!r} has {self.below} values below and {self.above} above"
-            yield FindingKind.STATISTICS, f"{what} the bounds that its manifest tells", _REWRITE
+            problem = f"column {name!r} has {self.below} values below and {self.above} above"
+            yield FindingKind.STATISTICS, f"{problem} the bounds that its manifest tells", _REWRITE
 
 
 @dataclass(slots=True)
@@ -114,10 +114,10 @@ class FileFacts:
     def __post_init__(self) -> None:
         schema = self.table.schema
         schema_of = self.table.known_schemas()
-        known = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
+        listed_stats = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
         self.hashes_alike = hashes_as_today(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
-            _ColumnCounts.of_stats(column, known.get(column.name, UNKNOWN_STATS))
+            _ColumnCounts.of_stats(column, listed_stats.get(column.name, UNKNOWN_STATS))
             for column in schema.fields
         ]
 
@@ -176,40 +176,40 @@ class FileFacts:
 
     def findings(self, where: str) -> Iterator[Finding]:
         """Yield each difference between the file and its manifest entry."""
-        for kind, what, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
-            yield Finding(kind=kind, what=what, where=where, fix=fix)
+        for kind, problem, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
+            yield Finding(kind=kind, problem=problem, where=where, fix=fix)
 
     def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.rows != (listed := file.row_count):
             yield kind, f"the file has {self.rows} rows, its manifest says {listed}", _RESTORE
         if (listed_deletes := file.delete_row_count) not in (None, self.deletes):
-            what = f"the file has {self.deletes} deletes, its manifest says {listed_deletes}"
-            yield kind, what, _RESTORE
+            problem = f"the file has {self.deletes} deletes, its manifest says {listed_deletes}"
+            yield kind, problem, _RESTORE
         if stray := self.stray_bucket:
-            what = f"{stray} rows belong into another bucket by their key"
+            problem = f"{stray} rows belong into another bucket by their key"
             fix = "overwrite the partition with its rows; readers that look up a key miss them"
-            yield FindingKind.BUCKET, what, fix
+            yield FindingKind.BUCKET, problem, fix
         if stray := self.stray_partition:
-            what = f"{stray} rows belong into another partition"
+            problem = f"{stray} rows belong into another partition"
             fix = "overwrite the partitions with their rows; readers that prune miss them"
-            yield FindingKind.PARTITION, what, fix
+            yield FindingKind.PARTITION, problem, fix
 
     def _key_facts(self) -> Iterator[_FileFact]:
         file, key_of = self.entry.file, self.table.key_of
         if self.unordered and self.entry.bucket != POSTPONED:
-            what = f"{self.unordered} rows do not follow the row before them in key order"
-            yield FindingKind.KEY_ORDER, what, _RESTORE
+            problem = f"{self.unordered} rows do not follow the row before them in key order"
+            yield FindingKind.KEY_ORDER, problem, _RESTORE
         if self.keys:
             low, high = key_of(self.keys[0]), key_of(self.keys[-1])
             if (low, high) != (key_of(file.min_key), key_of(file.max_key)):
-                what = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
-                yield FindingKind.KEY_RANGE, f"{what}, its manifest says another range", _RESTORE
+                problem = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
+                yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
         listed = file.min_sequence_number, file.max_sequence_number
         if self.sequence is not None and self.sequence != listed:
             least, most = self.sequence
-            what = f"sequence numbers reach from {least} to {most}, its manifest says "
-            yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
+            problem = f"sequence numbers reach from {least} to {most}, its manifest says "
+            yield FindingKind.SEQUENCE_NUMBERS, f"{problem}{listed[0]} to {listed[1]}", _RESTORE
 
     def _column_facts(self) -> Iterator[_FileFact]:
         if holds_blobs(self.entry.file):
@@ -238,5 +238,7 @@ def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
 
 
 def _key_text(key: Any) -> str:
-    parts = (one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in key)
+    parts = (
+        part.decode(errors="replace") if isinstance(part, bytes) else str(part) for part in key
+    )
     return f"({', '.join(parts)})"

@@ -107,8 +107,8 @@ class FileNeeds:
 def file_needs(table: FileStoreTable) -> FileNeeds:
     """Collect the needs of all versions of a table and of its branches."""
     needs = FileNeeds(table)
-    for branch, there in [("", table), *_branches(table)]:
-        for version in named_versions(there):
+    for branch, branch_table in [("", table), *_branches(table)]:
+        for version in named_versions(branch_table):
             needs.add(version, branch)
     return needs
 

@@ -81,7 +81,7 @@ def cross_partition_findings(
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
-            what=f"{count} keys have rows in several places of the table, such as {example}; "
+            problem=f"{count} keys have rows in several places of the table, such as {example}; "
             "readers show them all",
             where=table.location,
             fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
@@ -192,8 +192,8 @@ class DoubledKeySearch:
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,
-                    what=f"{count} keys have more than one row above level 0, such as {example}; "
-                    "readers show them all",
+                    problem=f"{count} keys have more than one row above level 0, such as {example}"
+                    "; readers show them all",
                     where=self.table.paths.bucket(*bucket),
                     fix="merge the bucket whole: stream-app compact --full",
                 )
@@ -284,9 +284,9 @@ def _unknown(
     keys = table.schema.key_type
     for bucket, of_bucket in sorted(files.items()):
         access = table.bucket_files(partition, bucket, columns=keys, system=())
-        known = hashes.get(bucket, np.empty(0, np.int32))
+        listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
         unknown = sum(
-            int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), known)))
+            int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
             for file in of_bucket
             for batch in access.read(file)
         )
@@ -297,5 +297,5 @@ def _unknown(
             )
 
 
-def _finding(what: str, where: str) -> Finding:
-    return Finding(kind=FindingKind.HASH_INDEX, what=what, where=where, fix=_FIX)
+def _finding(problem: str, where: str) -> Finding:
+    return Finding(kind=FindingKind.HASH_INDEX, problem=problem, where=where, fix=_FIX)

@@ -38,7 +38,8 @@ def file_index_findings(
             except (struct.error, ValueError, IndexError) as error:
                 yield Finding(
                     kind=FindingKind.FILE_UNREADABLE,
-                    what=f"the index of the data file {entry.file.file_name} is damaged: {error}",
+                    problem=f"the index of the data file {entry.file.file_name} is damaged: "
+                    f"{error}",
                     where=path,
                     fix=WITHOUT,
                 )

@@ -17,12 +17,12 @@ def iceberg_findings(table: FileStoreTable) -> Iterator[Finding]:
     except StreamAppError as error:
         yield Finding(
             kind=FindingKind.ICEBERG,
-            what=f"what Iceberg's readers find was not checked: {error.problem}",
+            problem=f"what Iceberg's readers find was not checked: {error.problem}",
             where=error.where or table.location,
             fix=error.fix,
         )
     else:
         if lag is not None and lag.is_behind:
             yield Finding(
-                kind=FindingKind.ICEBERG, what=lag.text, where=table.location, fix=LAG_FIX
+                kind=FindingKind.ICEBERG, problem=lag.text, where=table.location, fix=LAG_FIX
             )

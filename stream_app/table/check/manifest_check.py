@@ -78,7 +78,7 @@ class ManifestCheck:
             self.findings.append(
                 Finding(
                     kind=FindingKind.MANIFEST,
-                    what=error.problem,
+                    problem=error.problem,
                     where=error.where,
                     fix=f"restore the file from a backup, or {_ROLL_BACK}; if it is missing "
                     "because an expiry was interrupted, finish that: stream-app expire-snapshots",
@@ -113,7 +113,7 @@ class ManifestCheck:
             self.findings.append(
                 Finding(
                     kind=FindingKind.MANIFEST,
-                    what="a manifest list says of a manifest " + "; ".join(wrong),
+                    problem="a manifest list says of a manifest " + "; ".join(wrong),
                     where=self.table.paths.manifest(meta.file_name),
                     fix="readers that prune by it miss files: " + _ROLL_BACK,
                 )

@@ -89,7 +89,7 @@ class MetadataCheck:
         versions = named_versions(self.table)
         self._brought_back = brought_back_from_tag(versions)
         findings = chain_check(self.table, versions)
-        known = {
+        snapshots = {
             version.snapshot.snapshot_id: version.snapshot
             for version in versions
             if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
@@ -97,7 +97,7 @@ class MetadataCheck:
         for place, version in enumerate(versions):
             self.progress("versions", place, len(versions))
             self._manifests.begin_version()
-            rules = list(self._version(version, known))
+            rules = list(self._version(version, snapshots))
             of_version = self._manifests.findings + rules
             if of_version and not self.table.file_io.exists(version.path):
                 self._live = None
@@ -107,7 +107,7 @@ class MetadataCheck:
         self.progress("versions", len(versions), len(versions))
         return findings
 
-    def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> Iterator[Finding]:
+    def _version(self, version: NamedVersion, snapshots: dict[int, Snapshot]) -> Iterator[Finding]:
         snapshot = version.snapshot
         if snapshot is None:
             self._live = None
@@ -116,20 +116,20 @@ class MetadataCheck:
         if (schema_id := snapshot.schema_id) not in self._presence.schemas():
             yield Finding(
                 kind=FindingKind.SCHEMA,
-                what=f"schema {schema_id}, of which the version is, is missing",
+                problem=f"schema {schema_id}, of which the version is, is missing",
                 where=version.path,
                 fix=f"restore schema/schema-{schema_id} from a backup",
             )
         if version.kind is VersionKind.CHANGELOG:
             yield from self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
-            same = known.get(snapshot.snapshot_id)
+            same = snapshots.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
             if same is not None and not is_same:
                 yield Finding(
                     kind=FindingKind.SNAPSHOTS,
-                    what="the tag is of another snapshot than the one that has its number",
+                    problem="the tag is of another snapshot than the one that has its number",
                     where=version.path,
                     fix="delete the tag: the table was rolled back behind it: "
                     "stream-app delete-tag",
@@ -191,7 +191,7 @@ class MetadataCheck:
         if names:
             yield Finding(
                 kind=FindingKind.MANIFEST,
-                what="the base manifests of the snapshot are not what the snapshot before had: "
+                problem="the base manifests of the snapshot are not what the snapshot before had: "
                 f"they differ in {len(names)} files, such as {names[0]}",
                 where=where,
                 fix=_ROLL_BACK,
@@ -289,7 +289,7 @@ class MetadataCheck:
         if dead:
             yield Finding(
                 kind=FindingKind.DELETION_VECTOR,
-                what=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
+                problem=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
                 f"are not live, such as {dead[0]}",
                 where=where,
                 fix="they do no harm to rows; a rewrite of the bucket takes them away",
@@ -302,10 +302,10 @@ def _gained(entry: ManifestEntry) -> int:
 
 def _of_delta(entry: ManifestEntry, where: str) -> Finding:
     is_add = entry.kind is FileKind.ADD
-    what = "adds a file that is there" if is_add else "deletes a file that is not there"
+    problem = "adds a file that is there" if is_add else "deletes a file that is not there"
     return Finding(
         kind=FindingKind.MANIFEST,
-        what=f"the snapshot {what}: {entry.file.file_name} at level {entry.file.level}",
+        problem=f"the snapshot {problem}: {entry.file.file_name} at level {entry.file.level}",
         where=where,
         fix=_ROLL_BACK,
     )
@@ -314,7 +314,7 @@ def _of_delta(entry: ManifestEntry, where: str) -> Finding:
 def _unreadable(version: NamedVersion) -> Finding:
     return Finding(
         kind=FindingKind.SNAPSHOTS,
-        what=version.problem,
+        problem=version.problem,
         where=version.path,
         fix="restore the file from a backup"
         + ("; or delete the tag" if version.kind is VersionKind.TAG else f"; or {_ROLL_BACK}"),

@@ -40,7 +40,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     if rows.total != record.total:
         yield Finding(
             kind=FindingKind.CHECKSUM,
-            what=f"snapshot {snapshot.snapshot_id} has {rows.total}, and its changes lead to "
+            problem=f"snapshot {snapshot.snapshot_id} has {rows.total}, and its changes lead to "
             f"{record.total}",
             where=f"snapshot/snapshot-{snapshot.snapshot_id}",
             fix="see whether the source has sent changes twice or without the rows before "

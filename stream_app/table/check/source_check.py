@@ -116,8 +116,8 @@ class SourceCheck:
         example = ", ".join(f"{name} = {value!r}" for name, value in key.items())
         return Finding(
             kind=FindingKind.SOURCE,
-            what=f"{counts.num_rows} keys of the source ({', '.join(names)}) have several rows in "
-            f"the table, {surplus} too many, such as {example}",
+            problem=f"{counts.num_rows} keys of the source ({', '.join(names)}) have several rows "
+            f"in the table, {surplus} too many, such as {example}",
             where=self.table.location,
             fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
             "FULL, or make the source's key the table's; then let a job with a new checkpoint "
@@ -131,7 +131,7 @@ class SourceCheck:
         if self.table.schema.sequence_fields and unexpected:
             yield Finding(
                 kind=FindingKind.NOT_COMPARED,
-                what=f"{unexpected} rows of the table are not in the source, and may "
+                problem=f"{unexpected} rows of the table are not in the source, and may "
                 f"or may not belong there: {FORGOTTEN_DELETES}",
                 where=where,
                 fix="read the rows, and ask the source whether it has them",
@@ -141,8 +141,8 @@ class SourceCheck:
             return
         yield Finding(
             kind=FindingKind.SOURCE,
-            what=f"{differ.missing} rows of the source are not in the table, {differ.wrong} have "
-            f"other values there, and {unexpected} of the table are not in the source, such "
+            problem=f"{differ.missing} rows of the source are not in the table, {differ.wrong} "
+            f"have other values there, and {unexpected} of the table are not in the source, such "
             f"as {differ.example}",
             where=where,
             fix="see whether another writer changed the table, or the topic has lost records; "

@@ -102,8 +102,8 @@ class TableCheck:
         """Yield each problem once, as soon as the check finds it."""
         yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
-            if (one := (finding.kind, finding.what, finding.where)) not in yielded:
-                yielded.add(one)
+            if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
+                yielded.add(identity)
                 yield self._with_needs(finding)
         if self._lost and self._needs is not None:
             self.report.damaged = needs_text(self._lost)
@@ -202,19 +202,19 @@ class TableCheck:
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
         if not table.kind.merges_by_key:
             return
-        what = f"{name}replay of the changes"
+        subject = f"{name}replay of the changes"
         try:
             replay = plan_replay(table)
             if isinstance(replay, str):
-                self.report.left_out.append(f"{what}: {replay}")
+                self.report.left_out.append(f"{subject}: {replay}")
                 return
             check = ChangelogCheck(replay, self.progress)
             yield from check.findings()
-            self.report.left_out += [f"{what}: {version}" for version in sorted(check.left_out)]
+            self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
-            self.report.left_out.append(f"{what}: {text}")
+            self.report.left_out.append(f"{subject}: {text}")
 
 
 def _waiting(table: FileStoreTable) -> Iterator[Finding]:
@@ -223,7 +223,8 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                what=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
+                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them "
+                "before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
@@ -231,23 +232,23 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
 
 def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
     if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
-        what = f"what stream_app does not know may change them: {', '.join(unknown)}"
-        yield _rows_not_checked(table, name, what)
+        problem = f"what stream_app does not know may change them: {', '.join(unknown)}"
+        yield _rows_not_checked(table, name, problem)
 
 
 def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
     return Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"{name}rows were not checked: {why}",
+        problem=f"{name}rows were not checked: {why}",
         where=table.version_root,
         fix="compare the rows with their source by the engine that made the table",
     )
 
 
-def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
+def _branch_finding(table: FileStoreTable, name: str, problem: str) -> Finding:
     return Finding(
         kind=FindingKind.SCHEMA,
-        what=what,
+        problem=problem,
         where=branch_root(table.location, name),
         fix="restore its folder schema from a backup; or delete the branch, if it is not needed",
     )
@@ -271,11 +272,11 @@ class _FileChecks:
 
         return self._while_it_is_there(file.path, file_findings)
 
-    def unless_unsupported(self, what: str, findings: Iterator[Finding]) -> list[Finding]:
+    def unless_unsupported(self, subject: str, findings: Iterator[Finding]) -> list[Finding]:
         try:
             return list(findings)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{what}: {error.problem}")
+            self.report.left_out.append(f"{subject}: {error.problem}")
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
@@ -290,7 +291,7 @@ class _FileChecks:
             return [
                 Finding(
                     kind=FindingKind.DELETION_VECTOR,
-                    what=f"the deletion vector of {meta.data_file_name} {problem}",
+                    problem=f"the deletion vector of {meta.data_file_name} {problem}",
                     where=path,
                     fix="roll the table back to a snapshot or tag before this file: stream-app "
                     "rollback-to",

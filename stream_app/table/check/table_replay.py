@@ -56,9 +56,9 @@ class ReplayRange:
 
     def __str__(self) -> str:
         first = self.base + 1
-        what = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
+        numbers = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
         on = "" if self.base == EMPTY_TABLE else f", on top of the rows of snapshot {self.base}"
-        return what + on
+        return numbers + on
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:

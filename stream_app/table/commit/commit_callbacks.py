@@ -46,8 +46,9 @@ class ListedPartitions:
         self._due |= {change.partition for change in changes if change.added} - self._listed
         if not self._due:
             return
+        partitions = [_described(table, partition) for partition in sorted(self._due)]
         try:
-            table.environment.add_partitions([_described(table, one) for one in sorted(self._due)])
+            table.environment.add_partitions(partitions)
         except StorageError as error:
             _LOG.warning(
                 "the catalog's list of %s lacks %d partitions until the next commit: %s",
@@ -77,7 +78,7 @@ class CallbackProblem:
     Its text stays the same while the problem lasts.
     """
 
-    what: str
+    problem: str
     fix: str
 
 
@@ -122,4 +123,4 @@ class CommitCallbacks:
             problems.append("the catalog's list lacks partitions of the table")
         if self._iceberg.problem is not None:
             problems.append("Iceberg's readers do not see the table's newest snapshot")
-        return tuple(CallbackProblem(what, _NEXT_COMMIT) for what in problems)
+        return tuple(CallbackProblem(problem, _NEXT_COMMIT) for problem in problems)

@@ -55,11 +55,11 @@ class CommitConflicts:
         if not clashes:
             return
         first = clashes[0]
-        what, fix = explanation(first, self._history(latest))
+        problem, fix = explanation(first, self._history(latest))
         more = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
         where = self.table.paths.bucket(first.change.partition, first.change.bucket)
         error = CommitConflictError(
-            f"the {commit_kind.value} commit does not fit: {what}{more}", where=where, fix=fix
+            f"the {commit_kind.value} commit does not fit: {problem}{more}", where=where, fix=fix
         )
         raise error.about_files(conflict.change.file.file_name for conflict in clashes)
 

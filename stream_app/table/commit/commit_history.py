@@ -27,31 +27,32 @@ class CommitHistory:
 
     Attributes:
         commit_user: Paimon's commit user, which survives restarts.
-        known: the snapshot on which the caller's decisions are based; None before the first.
+        known_snapshot: the basis of the caller's decisions; None before the first snapshot.
     """
 
     table: FileStoreTable
     commit_user: str
-    known: Snapshot | None
+    known_snapshot: Snapshot | None
     _attempted: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _made: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _created: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _epoch: JobEpoch | None = field(init=False, default=None)
-    _newest_made: Snapshot | None = field(init=False, default=None)
+    _newest_created: Snapshot | None = field(init=False, default=None)
 
     @property
     def known_id(self) -> int:
         """The number of the known snapshot; 0 without one."""
-        return 0 if self.known is None else self.known.snapshot_id
+        return 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
 
     @property
     def newest(self) -> Snapshot | None:
         """The newest snapshot that this process has read or made."""
-        made = self._newest_made
-        return made if made is not None and made.snapshot_id > self.known_id else self.known
+        created = self._newest_created
+        is_newer = created is not None and created.snapshot_id > self.known_id
+        return created if is_newer else self.known_snapshot
 
     def rest_on(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
-        self.known = snapshot
+        self.known_snapshot = snapshot
 
     def last_epoch(self) -> JobEpoch | None:
         """Read this user's newest epoch in the table, and remember it."""
@@ -62,25 +63,25 @@ class CommitHistory:
         """Note that we are about to create this snapshot; the outcome may stay unknown."""
         self._attempted.append(snapshot.delta_manifest_list)
 
-    def note_made(self, snapshot: Snapshot) -> None:
+    def note_created(self, snapshot: Snapshot) -> None:
         """Note that we created a snapshot; directly after the known one, it becomes known.
 
         An overwrite never does: a follower reads its changes like those of another writer.
         """
-        self._made.append(snapshot.delta_manifest_list)
-        self._newest_made = snapshot
+        self._created.append(snapshot.delta_manifest_list)
+        self._newest_created = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
             self._epoch = JobEpoch(
                 identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
             )
         is_next = snapshot.snapshot_id == self.known_id + 1
         if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
-            self.known = snapshot
+            self.known_snapshot = snapshot
 
-    def was_made(self, snapshot: Snapshot) -> bool:
+    def was_created(self, snapshot: Snapshot) -> bool:
         """Whether this process made a snapshot and has already applied its changes."""
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
-        return snapshot.delta_manifest_list in self._made and not is_overwrite
+        return snapshot.delta_manifest_list in self._created and not is_overwrite
 
     def check(self, latest: Snapshot | None) -> None:
         """Check that the known snapshot and the newest that we created are still in the table.
@@ -90,11 +91,11 @@ class CommitHistory:
         Raises:
             CheckpointError: the table was rolled back, or another snapshot has the same number.
         """
-        known, made = self.known, self._newest_made
-        if known is not None:
-            self._check_stands(known, latest)
-        if made is not None and made is not known:
-            self._check_stands(made, latest)
+        known_snapshot, created = self.known_snapshot, self._newest_created
+        if known_snapshot is not None:
+            self._check_stands(known_snapshot, latest)
+        if created is not None and created is not known_snapshot:
+            self._check_stands(created, latest)
 
     def _check_stands(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
         number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
@@ -106,14 +107,14 @@ class CommitHistory:
                 "new checkpoint",
             )
         try:
-            there = latest if latest_id == number else self.table.snapshots.snapshot(number)
+            stored = latest if latest_id == number else self.table.snapshots.snapshot(number)
         except FileNotFoundError:  # expired
             return
-        assert there is not None
-        if there.delta_manifest_list != snapshot.delta_manifest_list:
+        assert stored is not None
+        if stored.delta_manifest_list != snapshot.delta_manifest_list:
             raise CheckpointError(
                 f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
-                f"{there.commit_user}",
+                f"{stored.commit_user}",
                 where=self.table.location,
                 fix="it was rolled back under a running job, or another writer overwrote it, as "
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",
@@ -147,7 +148,7 @@ class CommitHistory:
     def _check_snapshots(self) -> None:
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
             delta = snapshot.delta_manifest_list
-            if snapshot.commit_user != self.commit_user or delta in self._made:
+            if snapshot.commit_user != self.commit_user or delta in self._created:
                 continue
             says = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
             says += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"

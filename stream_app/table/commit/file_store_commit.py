@@ -235,8 +235,8 @@ class FileStoreCommit:
             # stay.
             files.take_back_all()
             raise
-        files.note_made()
-        self.history.note_made(snapshot)
+        files.note_created()
+        self.history.note_created(snapshot)
         self.callbacks.call(snapshot, commit.committable.changes)
         return snapshot
 
@@ -285,10 +285,10 @@ class FileStoreCommit:
         if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
-        there = snapshots.write_hints(snapshot.snapshot_id)
+        stored = snapshots.write_hints(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.
-        if there is not None and there.delta_manifest_list != snapshot.delta_manifest_list:
+        if stored is not None and stored.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._knows_earliest_hint:
             snapshots.make_up_earliest_hint()
@@ -316,10 +316,10 @@ class FileStoreCommit:
         lists = files.write(latest, changes, computed)
         statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
         base = CommitBase(self.table, latest, schema_id)
-        kept = replace(changes, statistics=statistics)
+        complete_changes = replace(changes, statistics=statistics)
         user = self.history.commit_user
-        made = with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
-        return with_row_sums(with_proof(made, latest), self.table, latest, changes)
+        snapshot = with_epochs(next_snapshot(user, commit, complete_changes, lists, base), epochs)
+        return with_row_sums(with_proof(snapshot, latest), self.table, latest, changes)
 
 
 def _changes_of(

@@ -71,11 +71,11 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     """
     if table.snapshots.loader is not None:
         return
-    there = None if base is None else table.snapshots.delta_list(base.snapshot_id)
-    if base is not None and there == base.delta_manifest_list:
+    stored_list = None if base is None else table.snapshots.delta_list(base.snapshot_id)
+    if base is not None and stored_list == base.delta_manifest_list:
         return
     verdict = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
-    if there is not None:
+    if stored_list is not None:
         verdict = SnapshotStanding.LATE  # a rollback let other writers reuse the numbers
     if verdict is SnapshotStanding.IN_LINE:
         return
@@ -107,10 +107,10 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
 def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Whether this very snapshot is still in the table."""
     try:
-        there = snapshots.snapshot(snapshot.snapshot_id)
+        stored = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:
         return False
-    return there.delta_manifest_list == snapshot.delta_manifest_list
+    return stored.delta_manifest_list == snapshot.delta_manifest_list
 
 
 def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:

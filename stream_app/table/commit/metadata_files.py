@@ -130,23 +130,23 @@ class ManifestMerger:
         }
         places = {(identity.partition, identity.bucket) for identity in deleted}
         scan = FileStoreScan(self.table)
-        kept: list[ManifestFileMeta] = []
+        unchanged: list[ManifestFileMeta] = []
 
         def live() -> Iterator[ManifestEntry]:
             for meta in metas:
                 must_change = meta.file_name in rewritten
                 if not must_change and not scan.may_hold(meta, places):
-                    kept.append(meta)
+                    unchanged.append(meta)
                     continue
                 added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
                 left = [entry for entry in added if entry.identity not in deleted]
                 if must_change or len(left) < len(added):
                     yield from left
                 else:
-                    kept.append(meta)
+                    unchanged.append(meta)
 
         merged = self.table.manifests.write_manifests(live())
-        return kept + merged
+        return unchanged + merged
 
     def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
         return self.table.manifests.read_manifest(meta.file_name, meta.file_size)
@@ -273,7 +273,7 @@ class CommitFiles:
             utc_ms=utc_ms,
         )
 
-    def note_made(self) -> None:
+    def note_created(self) -> None:
         """Note that a published snapshot names the files of the last attempt."""
         self.newest.note(self.name, self._base_metas + self._delta_metas)
 

@@ -272,9 +272,9 @@ class CompactCoordinator:
             self._managers[compaction.bucket].forget_running()
         self._restore_again([compaction.bucket for compaction in finished], snapshot)
 
-    def _restore_again(self, known: Collection[BucketId], snapshot: Snapshot | None) -> None:
+    def _restore_again(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._packed.clear()
-        for bucket, files in files_by_bucket(self.table, snapshot, known).items():
+        for bucket, files in files_by_bucket(self.table, snapshot, buckets).items():
             now = self.manager_of(self.table, bucket, files)
             self._managers[bucket].restore(now.levels, now.total_buckets)
 
@@ -352,17 +352,17 @@ def must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
     expired = has_expired_rows(table)
     if not table.merges_by_vectors:
         return expired
-    known: dict[int, frozenset[str]] = {}
+    marked_files: dict[int, frozenset[str]] = {}
 
     def check(file: DataFileMeta) -> bool:
         latest = table.snapshots.latest()
         if latest is None:
             return expired(file)
-        if latest.snapshot_id not in known:
-            known.clear()
+        if latest.snapshot_id not in marked_files:
+            marked_files.clear()
             entries = table.manifests.read_index_manifest(latest.index_manifest)
             names = (name for entry in entries for name in entry.index_file.data_file_names)
-            known[latest.snapshot_id] = frozenset(names)
-        return file.file_name in known[latest.snapshot_id] or expired(file)
+            marked_files[latest.snapshot_id] = frozenset(names)
+        return file.file_name in marked_files[latest.snapshot_id] or expired(file)
 
     return check

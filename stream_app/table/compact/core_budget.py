@@ -36,8 +36,8 @@ class CoreBudget:
         now = need(1)
         self._total += now - self._needs.get(table, (need, 0.0))[1]
         self._needs[table] = need, now
-        known = self.advice
-        if known is None or abs(self._total - known.needed) > _NEAR * known.needed:
+        advice = self.advice
+        if advice is None or abs(self._total - advice.needed) > _NEAR * advice.needed:
             self.advice = core_advice(self._sum, self.cores, interval_s)
 
     def _sum(self, longer: int) -> float:

@@ -17,8 +17,8 @@ def earliest_changes(table: FileStoreTable) -> int | None:
     If changelogs are kept longer than snapshots, it is a long-lived changelog.
     """
     earliest = table.snapshots.earliest_id()
-    kept = table.changelogs.ids()
-    return min(kept[0], earliest or kept[0]) if kept else earliest
+    changelog_ids = table.changelogs.ids()
+    return min(changelog_ids[0], earliest or changelog_ids[0]) if changelog_ids else earliest
 
 
 def changes_of(table: FileStoreTable, number: int) -> Snapshot:
@@ -108,8 +108,8 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
     Raises:
         CheckpointError: the table was rolled back to before the snapshot, and written again.
     """
-    there = snapshot_name(table.snapshots, number)
-    if there is not None and name is not None and there != name:
+    stored_name = snapshot_name(table.snapshots, number)
+    if stored_name is not None and name is not None and stored_name != name:
         raise CheckpointError(
             f"snapshot {number} is another than the one that was read: the table was rolled back, "
             "and written again",

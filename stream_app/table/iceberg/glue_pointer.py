@@ -89,7 +89,7 @@ class GluePointer:
     def _input(
         self, table: Mapping[str, Any], before: str | None, version: PointedVersion
     ) -> dict[str, Any]:
-        kept = {key: table[key] for key in _KEPT if key in table}
+        carried_fields = {key: table[key] for key in _KEPT if key in table}
         columns = [
             {
                 "Name": field.name,
@@ -99,12 +99,12 @@ class GluePointer:
             }
             for field in version.schema.fields
         ]
-        storage = {**kept.get("StorageDescriptor", {}), "Location": version.home}
+        storage = {**carried_fields.get("StorageDescriptor", {}), "Location": version.home}
         return {
-            **kept,
+            **carried_fields,
             "Name": self.name,
             "TableType": "EXTERNAL_TABLE",
-            "Parameters": {**kept.get("Parameters", {}), **version.parameters(before)},
+            "Parameters": {**carried_fields.get("Parameters", {}), **version.parameters(before)},
             "StorageDescriptor": {**storage, "Columns": columns},
         }
 

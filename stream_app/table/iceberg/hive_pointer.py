@@ -173,8 +173,8 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         UsageError: an address or ``hive-site.xml`` is wrong, or `thrift` is not installed.
     """
     options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR
-    given = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
-    site = with_hive_site(given, os.environ)
+    catalog_options = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
+    site = with_hive_site(catalog_options, os.environ)
     check_supported(site)
     uris = options[METADATA_ICEBERG_URI] or site.get(_URIS, "")
     if not uris:

@@ -47,8 +47,8 @@ class LiveKeys:
 
     def forget_others(self, manifests: Iterable[IcebergManifest]) -> None:
         """Drop all other manifests from the cache."""
-        kept = {manifest.path for manifest in manifests}
-        self._keys = {path: keys for path, keys in self._keys.items() if path in kept}
+        live_paths = {manifest.path for manifest in manifests}
+        self._keys = {path: keys for path, keys in self._keys.items() if path in live_paths}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ class ManifestWriter:
         for manifest in (*touched, *merged):
             older = self.files.read_manifest(manifest.path)
             entries += carried_entries(older, removed, self.snapshot_id)
-        kept = [manifest for manifest in others if manifest not in merged]
-        return kept + [
+        unchanged = [manifest for manifest in others if manifest not in merged]
+        return unchanged + [
             self._write_one(content, entries[start : start + full])
             for start in range(0, len(entries), full)
         ]

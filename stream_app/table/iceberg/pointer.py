@@ -93,13 +93,13 @@ class PointedTable:
         Raises:
             StreamAppError, OSError: as `bring_up_to`.
         """
-        there = self.store.pointer()
-        if there is None:
+        pointed_path = self.store.pointer()
+        if pointed_path is None:
             return None
-        metadata = self.files.read_version(self._number(there))
+        metadata = self.files.read_version(self._number(pointed_path))
         previous = () if metadata is None else tuple(path for path, _ in metadata.older_files)
         newest = None if metadata is None else metadata.current.snapshot_id
-        return CatalogState((there, *reversed(previous)), newest)
+        return CatalogState((pointed_path, *reversed(previous)), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Move the catalog's pointer to a version, unless it points to a later one.
@@ -110,13 +110,13 @@ class PointedTable:
         """
         version = self.version(metadata)
         for _ in range(_ATTEMPTS):
-            there = self.store.pointer()
-            if there is None:
+            pointed_path = self.store.pointer()
+            if pointed_path is None:
                 is_done = self.store.create(version)
-            elif there == version.path or self._is_ahead(there, metadata.version):
+            elif pointed_path == version.path or self._is_ahead(pointed_path, metadata.version):
                 return
             else:
-                is_done = self.store.move(there, version)
+                is_done = self.store.move(pointed_path, version)
             if is_done:
                 return
         raise StreamAppError(
@@ -134,20 +134,20 @@ class PointedTable:
             table_uuid=metadata.table_uuid,
         )
 
-    def _number(self, there: str) -> int:
+    def _number(self, pointed_path: str) -> int:
         """Return the number of the version to which the catalog points.
 
         Raises:
             StreamAppError: the pointer is not ours.
         """
-        number = self.files.version_at(there)
+        number = self.files.version_at(pointed_path)
         if number is None:
             raise another_table(self.name)
         return number
 
-    def _is_ahead(self, there: str, version: int) -> bool:
+    def _is_ahead(self, pointed_path: str, version: int) -> bool:
         """Whether another writer has published a later version in the meantime."""
-        number = self._number(there)
+        number = self._number(pointed_path)
         # A recreated table counts its versions from the start.
         return number > version and self.files.read_version(number) is not None
 

@@ -158,17 +158,17 @@ class IcebergPublisher:
             self._write(update, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
-    def _try_to(self, publish: Callable[[], None], what: str) -> None:
+    def _try_to(self, publish: Callable[[], None], subject: str) -> None:
         if not self.is_on:
             return
         try:
             publish()
         except Exception as error:
-            known = isinstance(error, (StreamAppError, OSError))
+            is_expected = isinstance(error, (StreamAppError, OSError))
             _LOG.warning(
                 "Iceberg's readers do not see %s of %s yet: %s",
-                *(what, self.table.location, error),
-                exc_info=not known,
+                *(subject, self.table.location, error),
+                exc_info=not is_expected,
             )
             self.problem, self._published = str(error), None
         else:
@@ -265,9 +265,9 @@ class IcebergPublisher:
         added_rows = sum(file.row_count for file in added.values())
         iceberg_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
-            parent_id=update.kept[-1].snapshot_id if update.kept else None,
+            parent_id=update.history[-1].snapshot_id if update.history else None,
             sequence_number=version,
-            time_millis=max([snapshot.time_millis, *(kept.time_millis for kept in update.kept)]),
+            time_millis=max([snapshot.time_millis, *(old.time_millis for old in update.history)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
@@ -307,7 +307,7 @@ class IcebergPublisher:
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tags.history([*update.kept, snapshot])
+        snapshots, tags = self._tags.history([*update.history, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         return IcebergMetadata(
             version=version,

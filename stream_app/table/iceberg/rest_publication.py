@@ -97,14 +97,14 @@ class RestCatalogTable:
         """
         try:
             with self._errors():
-                there = self._catalog.load_table(self.identifier)
+                table = self._catalog.load_table(self.identifier)
         except NoSuchTableError:
             return None
-        if there.metadata.location != self.table.location:
+        if table.metadata.location != self.table.location:
             raise another_table(".".join(self.identifier))
-        older = tuple(entry.metadata_file for entry in reversed(there.metadata.metadata_log))
-        newest = there.metadata.current_snapshot_id
-        return CatalogState((there.metadata_location, *older), newest)
+        older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
+        newest = table.metadata.current_snapshot_id
+        return CatalogState((table.metadata_location, *older), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.
@@ -150,8 +150,8 @@ class RestCatalogTable:
         self._catalog.register_table(self.identifier, path)
 
     def _properties(self, metadata: IcebergMetadata) -> dict[str, str]:
-        kept = max(1, self.table.options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
-        return {**metadata.properties, **_DELETE_OLDER, _PREVIOUS_MAX: str(kept)}
+        versions_max = max(1, self.table.options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+        return {**metadata.properties, **_DELETE_OLDER, _PREVIOUS_MAX: str(versions_max)}
 
     def _commit(self, published_table: Table, metadata: IcebergMetadata) -> None:
         if str(published_table.metadata.table_uuid) != metadata.table_uuid:
@@ -274,10 +274,10 @@ def _updates(
 def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
     """Return updates that add new schemas and make the newest snapshot's schema current."""
     numbers = _schema_numbers(published, metadata)
-    known = {schema.schema_id for schema in published.schemas}
+    existing_numbers = {schema.schema_id for schema in published.schemas}
     for schema, number in numbers.values():
-        if number not in known:
-            known.add(number)
+        if number not in existing_numbers:
+            existing_numbers.add(number)
             yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
     current = numbers[metadata.current.schema_id][1]
     if current != published.current_schema_id:
@@ -288,13 +288,13 @@ def _schema_numbers(
     published: TableMetadata, metadata: IcebergMetadata
 ) -> dict[int, tuple[Any, int]]:
     """Return each schema with its number in the catalog, which counts distinct Iceberg schemas."""
-    known, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
+    schemas, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
     for ours, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
-        number = next((number for registered, number in known if registered == schema), None)
+        number = next((number for registered, number in schemas if registered == schema), None)
         if number is None:
-            number = max(number for _, number in known) + 1
-            known.append((schema, number))
+            number = max(number for _, number in schemas) + 1
+            schemas.append((schema, number))
         numbers[ours] = (schema, number)
     return numbers
 

@@ -26,18 +26,18 @@ class TaggedSnapshots:
     """Finds the snapshots that a table's tags keep, and reads each tag once."""
 
     table: FileStoreTable
-    _known: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
+    _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
         """Return each tag with the number of its snapshot."""
-        known, self._known = self._known, {}
+        earlier, self._numbers = self._numbers, {}
         for key in self.table.tags.statuses().items():
-            number = known.get(key)
+            number = earlier.get(key)
             if number is None and (tag := self.table.tags.tag(key[0])) is not None:
                 number = tag.snapshot.snapshot_id
             if number is not None:
-                self._known[key] = number
-        return {name: number for (name, _), number in self._known.items()}
+                self._numbers[key] = number
+        return {name: number for (name, _), number in self._numbers.items()}
 
     def history(
         self, snapshots: Sequence[IcebergSnapshot]
@@ -45,9 +45,9 @@ class TaggedSnapshots:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
         tags, newest = self.read(), snapshots[-1]
         earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
-        kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {snapshot.snapshot_id for snapshot in kept}
-        return kept, {name: number for name, number in tags.items() if number in numbers}
+        retained = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
+        numbers = {snapshot.snapshot_id for snapshot in retained}
+        return retained, {name: number for name, number in tags.items() if number in numbers}
 
 
 def older_files(
@@ -76,9 +76,9 @@ def delete_unnamed_files(
     """
     if base is None:
         return False
-    kept = {path for path, _ in metadata.older_files}
+    named_paths = {path for path, _ in metadata.older_files}
     versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
-    files.delete(path for path in versions if path not in kept)
+    files.delete(path for path in versions if path not in named_paths)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
     dropped = [
         snapshot.manifest_list for snapshot in base.snapshots if snapshot.manifest_list not in lists
@@ -110,8 +110,8 @@ def schemas_of(
     table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
 ) -> Mapping[int, Mapping[str, Any]]:
     """Return the snapshots' schemas; those of the previous version stay unchanged."""
-    known, schema_of = base.schemas if base else {}, table.known_schemas()
+    published, schema_of = base.schemas if base else {}, table.known_schemas()
     return {
-        number: known[number] if number in known else schema_json(schema_of(number))
+        number: published[number] if number in published else schema_json(schema_of(number))
         for number in sorted({snapshot.schema_id for snapshot in snapshots})
     }

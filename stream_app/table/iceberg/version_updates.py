@@ -37,13 +37,13 @@ class VersionUpdate:
     Attributes:
         base: the previous version; None without one.
         manifests: the manifests of `base` whose files are carried over.
-        kept: the snapshots of `base` that stay in the history.
-        replaces: whether the files of the update replace those of `kept`.
+        history: the snapshots of `base` that stay in the history.
+        replaces: whether the files of the update replace those of `history`.
     """
 
     base: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
-    kept: Sequence[IcebergSnapshot]
+    history: Sequence[IcebergSnapshot]
     changes: VisibleChanges
     replaces: bool = False
 
@@ -70,8 +70,8 @@ class VersionUpdates:
             manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
-        changes = self._changes(entries)
-        return VersionUpdate(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
+        changes, history = self._changes(entries), base.snapshots
+        return VersionUpdate(base=base, manifests=manifests, history=history, changes=changes)
 
     def full_update(
         self,
@@ -87,7 +87,7 @@ class VersionUpdates:
                 snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
-        kept = [
+        retained = [
             published
             for published in (base.snapshots if base is not None and is_same else ())
             if published.snapshot_id < snapshot.snapshot_id
@@ -95,7 +95,7 @@ class VersionUpdates:
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
-            base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept)
+            base=base, manifests=(), history=retained, changes=changes, replaces=bool(retained)
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
@@ -129,7 +129,7 @@ def summary(
         ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
-    follows = bool(update.kept) and update.kept[-1].snapshot_id == snapshot.snapshot_id - 1
+    follows = bool(update.history) and update.history[-1].snapshot_id == snapshot.snapshot_id - 1
     keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written

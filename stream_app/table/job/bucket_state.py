@@ -179,8 +179,8 @@ class BucketCountState(BucketState):
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
         partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
         if newest is None or newest.snapshot_id == self.history.known_id:
-            known = self.constraints.bucket_counts
-            now = {one: known.get(one, bucket) for one in partitions}
+            bucket_counts = self.constraints.bucket_counts
+            now = {partition: bucket_counts.get(partition, bucket) for partition in partitions}
         else:
             live = FileStoreScan(self.table).live_in(newest, partitions)
             now = {entry.partition: entry.total_buckets for entry in live}
@@ -243,16 +243,16 @@ class KeyIndexState(BucketState):
 
     def _mover(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
         """Describe the commit that has changed rows since `basis`; None if no commit did."""
-        known = basis.snapshot_id
-        if known is None:
+        known_id = basis.snapshot_id
+        if known_id is None:
             return None
-        newest = known if latest is None else latest.snapshot_id
+        newest = known_id if latest is None else latest.snapshot_id
         seen = newest + 1
-        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known + 1):
+        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known_id + 1):
             if snapshot.commit_kind not in _MOVES_NOTHING:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             seen = snapshot.snapshot_id
-        return None if seen == known + 1 else f"a snapshot before {seen}, which has expired,"
+        return None if seen == known_id + 1 else f"a snapshot before {seen}, which has expired,"
 
 
 _EPOCHS_KEPT = 4

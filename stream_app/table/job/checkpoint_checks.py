@@ -95,20 +95,20 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     schema = table.schema
     if not again or traits_of(schema.core_options.merge_engine).keeps_first:
         return
-    what = (
+    problem = (
         f"{_count(begin, again)} records of {', '.join(sorted(again))} that the job is about to "
         f"read are in the table already, from a job with another checkpoint; {_twice(schema)}"
     )
     if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
         raise CheckpointError(
-            what,
+            problem,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
             f"source.starting-offsets = '{json.dumps(resume_offsets(begin, again))}'; or give the "
             "job a new table; or set stream.repeated-records = store, if they are other records (a "
             "topic that was recreated, another cluster's) or shall be stored again",
         )
-    _LOG.warning("%s\n  where: %s", what, table.location)
+    _LOG.warning("%s\n  where: %s", problem, table.location)
 
 
 def _count(begin: Offsets, again: Offsets) -> int:

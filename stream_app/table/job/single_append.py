@@ -32,21 +32,21 @@ class SingleAppend:
     """The only commit of its commit user.
 
     Attributes:
-        known: the newest snapshot at the beginning; None if there was none.
+        known_snapshot: the newest snapshot at the beginning; None if there was none.
         constraints: the constraints on new rows at the beginning.
     """
 
     table: FileStoreTable
     commit_user: str
-    known: Snapshot | None
+    known_snapshot: Snapshot | None
     constraints: WriteConstraints
 
     @classmethod
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known, _ = look_at_newest(table, constraints.look_at_all)
-        return cls(table, commit_user, known, constraints)
+        known_snapshot, _ = look_at_newest(table, constraints.look_at_all)
+        return cls(table, commit_user, known_snapshot, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
         """Write rows (`_VALUE_KIND` and the table's columns), oldest first; return the changes."""
@@ -87,7 +87,7 @@ class SingleAppend:
             CommitConflictError: other writers have committed rows since `begin`.
             CommitError: other writers won every race.
         """
-        history = CommitHistory(self.table, self.commit_user, self.known)
+        history = CommitHistory(self.table, self.commit_user, self.known_snapshot)
         committable = ManifestCommittable(
             identifier=0,
             changes=tuple(changes),
@@ -107,23 +107,24 @@ class SingleAppend:
     @property
     def basis(self) -> BucketBasis:
         """The basis, made from the known snapshot, by which rows are routed and written."""
-        index = None if self.known is None else self.known.index_manifest
+        index = None if self.known_snapshot is None else self.known_snapshot.index_manifest
         return BucketBasis(
             routed_on=index,
             written_on=index,
-            snapshot_id=0 if self.known is None else self.known.snapshot_id,
+            snapshot_id=0 if self.known_snapshot is None else self.known_snapshot.snapshot_id,
             bucket_counts=self.constraints.bucket_counts,
         )
 
     def _check_alone(self, latest: Snapshot | None) -> None:
-        known = 0 if self.known is None else self.known.snapshot_id
-        newest = known if latest is None else latest.snapshot_id
-        news = list(self.table.snapshots.backwards(begin=newest, down_to=known + 1))
+        known_id = 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
+        newest = known_id if latest is None else latest.snapshot_id
+        news = list(self.table.snapshots.backwards(begin=newest, down_to=known_id + 1))
         rows = [snapshot for snapshot in news if snapshot.commit_kind is not CommitKind.COMPACT]
-        if rows or len(news) < newest - known:
+        if rows or len(news) < newest - known_id:
             last = f"snapshot {rows[0].snapshot_id} of user {rows[0].commit_user}" if rows else ""
+            commits = last or "snapshots have expired"
             raise CommitConflictError(
-                f"others have written since snapshot {known}: {last or 'snapshots have expired'}",
+                f"others have written since snapshot {known_id}: {commits}",
                 where=self.table.location,
                 fix="try again when no job commits to the table",
             )

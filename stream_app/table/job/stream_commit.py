@@ -269,7 +269,7 @@ class StreamTableCommit:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        asked, last = set(pending), self.table.snapshots.latest_id() or 0
+        chosen, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
             pending = self.coordinator.trigger_full(FullBounds(pending, last))
             if not _is_worth_waiting(self.coordinator):
@@ -277,7 +277,7 @@ class StreamTableCommit:
             if snapshot := self._wait_and_publish():
                 yield snapshot
             dropped = self.coordinator.dropped.taken_buckets()
-            pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
+            pending |= chosen & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Load the state of buckets; None: of all buckets with files."""
@@ -340,9 +340,9 @@ class _OtherWriters:
         Args:
             ours: the snapshot that `compact_due` has just published, if any.
         """
-        known = self.state.history.known_id
-        before, self._count = self._count, self._count + (known > self._known_id + bool(ours))
-        self._known_id = known
+        known_id = self.state.history.known_id
+        before, self._count = self._count, self._count + (known_id > self._known_id + bool(ours))
+        self._known_id = known_id
         if before < _OVERTAKEN_MAX <= self._count:
             _LOG.warning(
                 "%s: other writers commit faster than the job compacts; they or the next run "

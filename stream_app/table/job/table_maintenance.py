@@ -218,8 +218,8 @@ class TableMaintenance:
             for done in run():
                 self._count(done)
         except Exception as error:
-            known = isinstance(error, (StreamAppError, OSError))
-            _LOG.warning("%s failed: %s", name, error, exc_info=not known)
+            is_expected = isinstance(error, (StreamAppError, OSError))
+            _LOG.warning("%s failed: %s", name, error, exc_info=not is_expected)
             failures = 1
         seconds = self._table.clock.steady_seconds() - began
         self._count(MaintenanceMetrics(failures=failures, seconds=seconds))
@@ -297,9 +297,9 @@ def _expire_changelogs(
         yield _expired("changelogs", expiry)
 
 
-def _expired(what: str, expiry: Expiry) -> MaintenanceMetrics:
+def _expired(versions: str, expiry: Expiry) -> MaintenanceMetrics:
     first, last = expiry.numbers[0], expiry.numbers[-1]
     count, size = expiry.files.count, expiry.files.byte_count
-    _LOG.info("expired %s %d to %d: %d files, %.1f MB", what, first, last, count, size / 1e6)
+    _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
     expired = len(expiry.numbers) if isinstance(expiry, SnapshotExpiry) else 0
     return MaintenanceMetrics(snapshots_expired=expired, files=count, bytes=size)

@@ -154,13 +154,13 @@ class TableState:
         snapshots = self.table.snapshots
         latest = snapshots.latest(near=self.history.known_id or None)
         self.history.check(latest)
-        known, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
-        if latest_id == known:
+        known_id, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
+        if latest_id == known_id:
             return latest
         self.history.check_alone(latest)
         scan = FileStoreScan(self.table)
         try:
-            news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
+            news = [snapshots.snapshot(number) for number in range(known_id + 1, latest_id + 1)]
             deltas = [(snapshot, list(scan.delta(snapshot))) for snapshot in news]
             entries = [entry for _, delta in deltas for entry in delta]
             touched = {(entry.partition, entry.bucket) for entry in entries}
@@ -173,7 +173,7 @@ class TableState:
         self.constraints.look_at(entries)
         self.coordinator.forget(touched, latest)
         for snapshot, delta in deltas:
-            if not self.history.was_made(snapshot):
+            if not self.history.was_created(snapshot):
                 self.live.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
         self.history.rest_on(latest)

@@ -146,11 +146,11 @@ class IndexBuilding:
         rows = parts[0] if parts else self.reader.no_keys()
         keys, places = self.reader.newest(rows)
         used, at = np.unique(places, return_inverse=True)
-        own = PlaceNumbers()
+        share_numbers = PlaceNumbers()
         for place in used.tolist():
-            own.number(numbers.buckets[place])
+            share_numbers.number(numbers.buckets[place])
         places = at.astype(np.int32)
-        own.count(places, 1)
+        share_numbers.count(places, 1)
         files = self.shares[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.save(layer_of(keys, places), own, None, version_of(self.snapshot))
+        files.save(layer_of(keys, places), share_numbers, None, version_of(self.snapshot))

@@ -213,7 +213,7 @@ class KeyIndexes:
             file
             for file in added
             if self.rule.may_have(
-                share, file.entry.bucket, own=own, has_keys=index.places.counts[file.place] > 0
+                share, file.entry.bucket, by_rule=own, has_keys=index.places.counts[file.place] > 0
             )
         ]
 

@@ -82,12 +82,12 @@ class KeyLayer:
 
 
 def _same_keys(
-    some: pa.RecordBatch, at: Int64s, others: pa.RecordBatch, there: Int64s
+    left: pa.RecordBatch, left_rows: Int64s, right: pa.RecordBatch, right_rows: Int64s
 ) -> np.ndarray:
-    same = np.ones(len(at), np.bool_)
-    for one, other in zip(some.columns, others.columns, strict=True):
-        if len(at):
-            same &= equal_values(one.take(pa.array(at)), other.take(pa.array(there)))
+    same = np.ones(len(left_rows), np.bool_)
+    for column, other in zip(left.columns, right.columns, strict=True):
+        if len(left_rows):
+            same &= equal_values(column.take(pa.array(left_rows)), other.take(pa.array(right_rows)))
     return same
 
 
@@ -107,9 +107,9 @@ def places_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
         layer_places = layer.places_of(
             wanted.keys_at(open_) if len(open_) < len(wanted) else wanted
         )
-        known = layer_places != UNKNOWN
-        places[open_[known]] = layer_places[known]
-        open_ = open_[~known]
+        is_known = layer_places != UNKNOWN
+        places[open_[is_known]] = layer_places[is_known]
+        open_ = open_[~is_known]
     return places
 
 
@@ -123,13 +123,13 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
     result = layers[-1]
     for lower in reversed(layers[:-1]):
         covered = lower.rows_of(result.keys)
-        kept = np.ones(len(lower.places), np.bool_)
-        kept[covered[covered >= 0]] = False
-        below = lower.keys.keys_at(np.flatnonzero(kept))
+        is_uncovered = np.ones(len(lower.places), np.bool_)
+        is_uncovered[covered[covered >= 0]] = False
+        below = lower.keys.keys_at(np.flatnonzero(is_uncovered))
         columns = pa.concat_batches([below.columns, result.keys.columns])
         hashes = np.concatenate([below.hashes, result.keys.hashes])
         result = layer_of(
-            Keys(hashes, columns), np.concatenate([lower.places[kept], result.places])
+            Keys(hashes, columns), np.concatenate([lower.places[is_uncovered], result.places])
         )
     if is_lowest and (result.places == GONE).any():
         rows = np.flatnonzero(result.places != GONE)

@@ -97,8 +97,8 @@ class KeyPlacement:
         ignored = ignored_kinds(self.table.options)
         if not ignored:
             return rows
-        kept = ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
-        return rows if kept.all() else rows.filter(pa.array(kept))
+        is_accepted = ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
+        return rows if is_accepted.all() else rows.filter(pa.array(is_accepted))
 
 
 def _refusal(rows: pa.RecordBatch, refused: Int64s) -> pa.RecordBatch:
@@ -226,8 +226,8 @@ class _PlacedRows:
             if bucket % shares == self.share:
                 counts[partition][bucket // shares] = keys
         rules = DynamicBucketRules.of_options(self.table.options)
-        own = len(range(self.share, rules.max_buckets, shares))
-        rules = replace(rules, width=1, max_buckets=own)
+        bucket_count = len(range(self.share, rules.max_buckets, shares))
+        rules = replace(rules, width=1, max_buckets=bucket_count)
         opened = [open_buckets(counts[partition], rules)[0] for partition in self._partitions]
         return np.array(opened, np.int64) * shares + self.share
 

@@ -119,15 +119,15 @@ def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64
     begins = first.copy()
     begins[1:] |= changes.ends[:-1]  # after its row ends, a key settles anew
     starts = np.flatnonzero(begins)
-    known = np.where(first, changes.before[changes.key], NOWHERE)[starts]
-    chosen = np.where(known == NOWHERE, changes.partition[starts], known)
+    earlier = np.where(first, changes.before[changes.key], NOWHERE)[starts]
+    chosen = np.where(earlier == NOWHERE, changes.partition[starts], earlier)
     settled = np.repeat(chosen, np.diff([*starts.tolist(), count]))
     lacks = begins & changes.ends  # the change ends a row that does not exist
-    lacks[starts] &= known == NOWHERE
-    kept = ~lacks
+    lacks[starts] &= earlier == NOWHERE
+    takes_effect = ~lacks
     if existing is OlderRowRule.SKIPS:
-        kept &= changes.partition == settled
-    source = np.flatnonzero(kept)
+        takes_effect &= changes.partition == settled
+    source = np.flatnonzero(takes_effect)
     after = changes.before.copy()
     after[changes.key[last]] = np.where(changes.ends, NOWHERE, settled)[last]
     return source, settled[source], np.zeros(len(source), np.bool_), after

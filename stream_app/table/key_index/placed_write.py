@@ -103,8 +103,8 @@ class PlacedWrite(TableWrite):
             )
 
         super().__init__(table, make, next_sequence_number=next_sequence_number)
-        known = 0 if table.is_emptied else snapshot_id
-        self._placement = KeyPlacement(table, indexes.rule, indexes, known)
+        known_id = 0 if table.is_emptied else snapshot_id
+        self._placement = KeyPlacement(table, indexes.rule, indexes, known_id)
         self._part_bytes = part_bytes
         self._share = -1
         self._share_begin = self._part_begin = 0

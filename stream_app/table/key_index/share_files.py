@@ -143,9 +143,9 @@ class ShareFiles:
 
     def keep(self, spans: Sequence[LayerSpan]) -> None:
         """Delete all other layers. A process that has mapped a layer can still read it."""
-        kept = {self._path(span) for span in spans}
+        live_paths = {self._path(span) for span in spans}
         for path in self.folder.iterdir():
-            if path not in kept and path.name != _LOCK:
+            if path not in live_paths and path.name != _LOCK:
                 path.unlink(missing_ok=True)
 
     def age_ms(self, span: LayerSpan, now_ms: int) -> int:

@@ -149,12 +149,12 @@ class TableKeys:
         lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
         places = batch.column("place").to_numpy()[rows]
-        kept = lives
+        is_chosen = lives
         if places_before is not None and not lives.all():
             ended = np.flatnonzero(~lives)
-            kept = lives.copy()
-            kept[ended] = places_before(keys.keys_at(ended)) == places[ended]
-        chosen = np.flatnonzero(kept)
+            is_chosen = lives.copy()
+            is_chosen[ended] = places_before(keys.keys_at(ended)) == places[ended]
+        chosen = np.flatnonzero(is_chosen)
         return keys.keys_at(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
@@ -185,8 +185,8 @@ def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
     last[:-1] = codes[by_life[1:]] != codes[by_life[:-1]]
     living = np.zeros(codes.max() + 1, np.bool_)
     living[codes[by_life[lives[by_life]]]] = True
-    kept = np.where(living[codes[by_life]], last, True)
-    return np.concatenate([order[~repeated], rows[by_life[kept]]])
+    is_chosen = np.where(living[codes[by_life]], last, True)
+    return np.concatenate([order[~repeated], rows[by_life[is_chosen]]])
 
 
 def _last_of(order: Int64s, *groups: npt.NDArray[Any]) -> Int64s:

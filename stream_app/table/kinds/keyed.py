@@ -36,6 +36,7 @@ from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
+from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
 from stream_app.table.write.old_rows import OldRowsOfTable
 from stream_app.table.write.table_write import TableWrite
 
@@ -76,6 +77,7 @@ def _bucket_writer(
         history=None
         if history is None
         else HistoryRule(history, layout, with_before=options.flushes_changelog),
+        hidden=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_rows=old_rows or OldRowsOfTable(table, partition, bucket),
     )
 

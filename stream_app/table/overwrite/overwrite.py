@@ -112,8 +112,8 @@ def _replaced(
                     fix="give its rows alone, or leave 'partition' out",
                 )
         live = FileStoreScan(table).live(table.snapshots.latest())
-        there = {entry.partition for entry in live}
-        return written | {one for one in there if choice.is_named(table, one)}
+        partitions = {entry.partition for entry in live}
+        return written.union(part for part in partitions if choice.is_named(table, part))
     is_dynamic: bool = table.options[DYNAMIC_PARTITION_OVERWRITE]
     return written if table.schema.partition_keys and is_dynamic else None
 

@@ -150,11 +150,11 @@ class SplitRead(RowChoice):
         if self.row_filter is None:
             return None
         schema, names = self.table.schema, set(self.row_filter.columns)
-        asked = names & set(schema.trimmed_primary_keys) if merges else names
+        columns = names & set(schema.trimmed_primary_keys) if merges else names
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return PartsOfCondition(condition, frozenset(asked)) if asked else None
+        return PartsOfCondition(condition, frozenset(columns)) if columns else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}

@@ -151,7 +151,7 @@ class SplitScan:
         """Return the files in which a row may match, by statistics and indexes."""
         passing = self._passing(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
-        return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
+        return passing if indexes is None else [file for file in passing if indexes.may_hold(file)]
 
     def _with_a_joined_row(
         self, groups: Sequence[RowGroup], file_stats: FileStats

@@ -34,6 +34,6 @@ def summed_rows(table: FileStoreTable, snapshot: Snapshot | None, *, threads: in
 
     splits = SplitScan(table).splits(snapshot)
     sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
-    for partition, own in interleaved((partial(sums_of, split) for split in splits), threads):
-        sums[partition] += own
+    for partition, row_sum in interleaved((partial(sums_of, split) for split in splits), threads):
+        sums[partition] += row_sum
     return with_changes(EMPTY_TABLE, sums)

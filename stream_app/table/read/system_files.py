@@ -174,8 +174,8 @@ def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
     shown = _Shown(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
-        "min_partition_stats": lambda one: shown.partition(one.meta.partition_stats.min_values),
-        "max_partition_stats": lambda one: shown.partition(one.meta.partition_stats.max_values),
+        "min_partition_stats": lambda file: shown.partition(file.meta.partition_stats.min_values),
+        "max_partition_stats": lambda file: shown.partition(file.meta.partition_stats.max_values),
     }
 
 
@@ -280,7 +280,7 @@ class _Shown:
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
         self._schema_of = table.known_schemas()
-        self._columns = sorted(table.schema.fields, key=lambda one: one.name)
+        self._columns = sorted(table.schema.fields, key=lambda column: column.name)
 
     def partition(self, partition: bytes) -> str:
         """Return a partition as Paimon shows it: ``{a, 2024-01-01}``."""

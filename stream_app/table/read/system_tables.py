@@ -123,8 +123,8 @@ def _progress(table: FileStoreTable) -> dict[str, Fact]:
     latest = cache(lambda: table.snapshots.latest_id() or 0)
     return {
         "next_snapshot_id": "next_snapshot",
-        "behind": lambda one: max(latest() + 1 - one.next_snapshot, 0),
-        "has_expired": lambda one: one.next_snapshot < earliest(),
+        "behind": lambda consumer: max(latest() + 1 - consumer.next_snapshot, 0),
+        "has_expired": lambda consumer: consumer.next_snapshot < earliest(),
     }
 
 
@@ -233,13 +233,13 @@ def check_system_table(name: str) -> None:
     Raises:
         UsageError: the name is unknown, or stream_app does not read this table.
     """
-    known = (*SYSTEM_TABLES, *ROW_TABLES)
+    names = (*SYSTEM_TABLES, *ROW_TABLES)
     if name == "row_tracking":
         raise UsageError(
             "stream_app does not read the system table 'row_tracking'",
             fix="read it with Paimon's own readers",
         )
-    if name not in known:
+    if name not in names:
         raise UsageError(
-            unknown_name("system table", name, known), fix=f"there are {', '.join(known)}"
+            unknown_name("system table", name, names), fix=f"there are {', '.join(names)}"
         )

@@ -91,7 +91,7 @@ class BucketSplit:
     def _merged(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         layout, key_of = self.table.layout(), self.table.key_of
         runs: dict[int, list[ManifestEntry]] = {}
-        for entry in sorted(group, key=lambda one: key_of(one.file.min_key)):
+        for entry in sorted(group, key=lambda listed: key_of(listed.file.min_key)):
             runs.setdefault(entry.bucket, []).append(entry)
         for window in merge_windows([self._run(run) for run in runs.values()], layout):
             rows = window.batch

@@ -132,11 +132,11 @@ class _PartitionRescale:
 
         def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:
             marked = (
-                vectors.get((one.partition, one.bucket), {}).get(one.file.file_name)
-                for one in group
+                vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name)
+                for entry in group
             )
             counts = (0 if vector is None else vector.cardinality for vector in marked)
-            return frozenset(zip((one.identity for one in group), counts, strict=True))
+            return frozenset(zip((entry.identity for entry in group), counts, strict=True))
 
         has_keys = self.table.kind.merges_by_key
         groups = {

@@ -108,14 +108,14 @@ class EvolutionRules:
         stops: whether a type that the column cannot follow is an error.
         quarantines: whether records with such a type are quarantined (`narrowed_columns`).
         warns: whether the log reports such a type.
-        made: as in `evolution`.
+        made_columns: computed column of the table → the source columns that decide its value.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
     stops: bool = False
     quarantines: bool = False
     warns: bool = True
-    made: Mapping[str, Collection[str]] = field(default_factory=dict)
+    made_columns: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,13 @@ class EvolutionOutcome:
 
     Attributes:
         changes: texts about the differences from the caller's schema; empty if it is the newest.
-        kept: texts about columns that do not follow their source.
+        kept_columns: texts about columns that do not follow their source.
         remarks: texts about columns that the caller's schema lacks.
     """
 
     schema: TableSchema
     changes: tuple[str, ...]
-    kept: tuple[str, ...]
+    kept_columns: tuple[str, ...]
     remarks: Sequence[TableRemark] = ()
 
 
@@ -142,16 +142,17 @@ def evolve(
     Raises:
         UsageError: a change is not possible; nothing was changed.
     """
-    kept: tuple[str, ...] = ()
+    kept_columns: tuple[str, ...] = ()
 
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
-        nonlocal kept
-        decided = evolution(newest, source_table, rules.options, rules.made)
-        kept = tuple(map(str, decided.kept))
+        nonlocal kept_columns
+        decided = evolution(newest, source_table, rules.options, rules.made_columns)
+        kept_columns = tuple(map(str, decided.kept_columns))
         return decided.changes
 
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)
     remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
     stored = table.schemas.schema(table.schema.schema_id)  # without the options of this process
-    return EvolutionOutcome(schema, tuple(schema_differences(stored, schema)), kept, remarks)
+    differences = tuple(schema_differences(stored, schema))
+    return EvolutionOutcome(schema, differences, kept_columns, remarks)

@@ -21,12 +21,13 @@ class TableRenaming:
     """The renames of one table, according to the names in messages.
 
     Attributes:
-        seen, known, reaction, can_alias: as in `column_renames`.
+        renames: the renames of the source tables whose rows the table has.
+        seen, reaction, can_alias: as in `column_renames`.
     """
 
     table: FileStoreTable
     seen: Collection[str]
-    known: Sequence[TableRenames]
+    renames: Sequence[TableRenames]
     reaction: RenameReaction
     can_alias: bool
 
@@ -50,5 +51,5 @@ class TableRenaming:
 
     def _of(self, schema: TableSchema) -> RenameDecision:
         return column_renames(
-            schema, self.seen, self.known, self.reaction, can_alias=self.can_alias
+            schema, self.seen, self.renames, self.reaction, can_alias=self.can_alias
         )

@@ -56,25 +56,23 @@ class NarrowedColumns:
         whole = whole_messages(messages)
         reasons: dict[int, str] = {}
         for positions, source_table in self.facts.versions(whole, self.rules.options):
-            kept = self._kept(source_table)
-            if not kept:
+            column_reasons = self._column_reasons(source_table)
+            if not column_reasons:
                 continue
             at = np.intersect1d(positions, decoded.changes.message_index)
             times = self._times(whole.take(pa.array(at)))
-            for name, why in kept.items():
+            for name, why in column_reasons.items():
                 reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
         return decoded.quarantining(messages, reasons)
 
-    def _kept(self, source_table: SourceTable) -> dict[str, str]:
+    def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""
         source_table = lowered_table(source_table) if self.lowers else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
-        kept_columns = evolution(
-            self.schema, source_table, self.rules.options, self.rules.made
-        ).kept
+        evolved = evolution(self.schema, source_table, self.rules.options, self.rules.made_columns)
         return {
             kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
-            for kept_column in kept_columns
+            for kept_column in evolved.kept_columns
             if kept_column.column is not None
         }
 

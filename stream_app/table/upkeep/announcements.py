@@ -154,14 +154,14 @@ def delete_void_tags(
     table: FileStoreTable,
     going: Sequence[ExpiryAnnouncement],
     tags: Mapping[str, FileStatus],
-    known: Mapping[str, FileStatus] | None = None,
+    considered: Mapping[str, FileStatus] | None = None,
 ) -> None:
     """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
         going: the expiries' announcements.
         tags: the existing tags.
-        known: tags that need no check, because each plan has considered them.
+        considered: tags that need no check, because each plan has considered them.
 
     Raises:
         CorruptFileError: a tag cannot be read.
@@ -169,7 +169,7 @@ def delete_void_tags(
     """
     if not going:
         return
-    unknown = [name for name, status in tags.items() if (known or {}).get(name) != status]
+    unknown = [name for name, status in tags.items() if (considered or {}).get(name) != status]
     for name in sorted(unknown):
         tag = table.tags.tag(name)
         if tag is None or not is_expiring(tag.snapshot.snapshot_id, going):

@@ -118,11 +118,11 @@ def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
     names = branch_names(table.file_io, table.location)
     branch = table.open_branch(name) if name in names else None
     if branch is None:
-        known = f"known: {', '.join(names)}" if names else "create it: stream-app branch create"
+        fix = f"known: {', '.join(names)}" if names else "create it: stream-app branch create"
         raise UsageError(
             f"the table has no branch {name!r}{did_you_mean(name, names)}",
             where=table.location,
-            fix=known,
+            fix=fix,
         )
     return branch
 
@@ -186,7 +186,7 @@ def _begin(
     expired += map(table.changelogs.changelog, table.changelogs.ids())
     for begin in begins:
         number, delta = begin.snapshot_id, begin.delta_manifest_list
-        earlier = {one.delta_manifest_list for one in expired if one.snapshot_id <= number}
+        earlier = {old.delta_manifest_list for old in expired if old.snapshot_id <= number}
         # The main branch's versions of that time must not belong to another history.
         is_lost = number < numbers[0] and not earlier
         if is_lost or delta in earlier or table.snapshots.delta_list(number) == delta:

@@ -100,11 +100,11 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     if time_ms is None:
         return None
     strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
-    known = [age.value for age in AgeBasis]
-    if strategy not in known:
+    strategies = [age.value for age in AgeBasis]
+    if strategy not in strategies:
         raise UsageError(
-            unknown_name("value of option 'partition.expiration-strategy':", strategy, known),
-            fix=f"use one of {', '.join(known)}",
+            unknown_name("value of option 'partition.expiration-strategy':", strategy, strategies),
+            fix=f"use one of {', '.join(strategies)}",
         )
     return PartitionRetention(
         time_ms=time_ms,
@@ -197,9 +197,9 @@ class ExpirePartitions:
         if self.retention.age_of is AgeBasis.VALUES:
             time_ms = self.retention.time.millis(row_type.names, texts)
         else:
-            made = [entry.file.creation_time_ms for entry in entries]
-            known = [time for time in made if time is not None]
-            time_ms = max(known) if len(known) == len(made) else None
+            times = [entry.file.creation_time_ms for entry in entries]
+            known_times = [time for time in times if time is not None]
+            time_ms = max(known_times) if len(known_times) == len(times) else None
         default = self.table.paths.default_name
         return DatedPartition(
             partition=partition,

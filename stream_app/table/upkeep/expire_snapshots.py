@@ -81,14 +81,14 @@ class SnapshotExpiry(Expiry):
     """The snapshots that expire.
 
     Attributes:
-        kept: the number of the earliest retained snapshot.
+        retained_id: the number of the earliest retained snapshot; None if none is left.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: a text that says why no more snapshots expire.
         tags: tag name → the status of its file, for each tag that the plan considered.
         announcement: the announcement to write before any deletion; None if nothing expires.
     """
 
-    kept: int | None
+    retained_id: int | None
     kept_by: str
     keeps_changelogs: bool
     minds_consumers: bool
@@ -131,24 +131,24 @@ class ExpireSnapshots:
             going = self._without_newest_epochs(ids[-1], going)
         read = self.table.snapshots.snapshot
         versions = versions_before(going.end, ids, read, self.table)
-        kept_id = next((number for number in ids if number >= going.end), None)
-        kept = None if kept_id is None or not versions else read_past_damage(read, kept_id)
+        retained_id = next((number for number in ids if number >= going.end), None)
+        retained = read_past_damage(read, retained_id) if retained_id and versions else None
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
-        while kept is not None and announcement is None:
+        while retained is not None and announcement is None:
             folder = self.table.tags.folder()
             tags = folder.tags
             try:
                 protected = self._protected(folder)
-                files = self._files(config, versions, kept, protected)
-                announcement = _announcement(versions[0].snapshot_id, kept, protected)
+                files = self._files(config, versions, retained, protected)
+                announcement = _announcement(versions[0].snapshot_id, retained, protected)
             except CorruptFileError:
                 if self.table.tags.statuses() == tags:
                     raise
                 # The tag was deleted while its version was read.
         return SnapshotExpiry(
             versions=versions,
-            kept=kept_id,
+            retained_id=retained_id,
             kept_by=going.kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
@@ -167,7 +167,7 @@ class ExpireSnapshots:
             OSError: the file system refused; the next expiry finishes the rest.
         """
         table = self.table
-        if expiry.announcement is None or expiry.kept is None:
+        if expiry.announcement is None or expiry.retained_id is None:
             return
         # Announce first, then check. Tagging, following and rolling back use the opposite order, so
         # at least one side sees the conflict.
@@ -177,7 +177,7 @@ class ExpireSnapshots:
             others = [name for name in folder.others if name != announced]
             self._check_not_rolled_back(expiry.announcement, others)
             self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
-            self._check_no_new_consumer(expiry, expiry.kept)
+            self._check_no_new_consumer(expiry, expiry.retained_id)
             # Crashed expiries left these announcements, which are the last record of their plans.
             delete_void_tags(table, holding_announcements(table, others), folder.tags)
         except BaseException:
@@ -189,19 +189,19 @@ class ExpireSnapshots:
                 table.changelogs.commit(snapshot)
             table.changelogs.write_hints()
         latest_hint = table.snapshots.latest_hint()
-        if latest_hint is not None and latest_hint < expiry.kept:
+        if latest_hint is not None and latest_hint < expiry.retained_id:
             # A writer that crashed before its hint left this one stale, and Paimon trusts hints.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
-            if table.snapshots.delta_list(expiry.kept) != expiry.announcement.end_list:
+            if table.snapshots.delta_list(expiry.retained_id) != expiry.announcement.end_list:
                 return  # another expiry has finished this one, and then the table was rolled back
             table.snapshots.delete(number)
         # Without the sync, a snapshot could reappear after the announcement, and be tagged although
         # incomplete.
         table.snapshots.sync_deletions()
-        table.snapshots.write_earliest_hint(expiry.kept)
+        table.snapshots.write_earliest_hint(expiry.retained_id)
         folder = table.tags.folder()
-        delete_void_tags(table, [expiry.announcement], folder.tags, known=expiry.tags)
+        delete_void_tags(table, [expiry.announcement], folder.tags, considered=expiry.tags)
         table.expiry_announcements.withdraw(announced)
         withdraw_what_is_over(table, [name for name in folder.others if name != announced])
 
@@ -241,11 +241,11 @@ class ExpireSnapshots:
                     fix="expire again, which keeps what the tag needs; a job does so by itself",
                 )
 
-    def _check_no_new_consumer(self, expiry: SnapshotExpiry, kept: int) -> None:
+    def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.minds_consumers:
             return
         wanted = first_wanted(self.table, self.table.clock.now_ms())
-        if wanted is not None and wanted < kept:
+        if wanted is not None and wanted < retained_id:
             raise UsageError(
                 f"snapshot {wanted} was about to expire, and a consumer has just started there: "
                 "nothing was deleted",
@@ -277,8 +277,8 @@ class ExpireSnapshots:
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
-        kept = whole_or_staying(self.table, protected.tags.values(), folder)
-        return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
+        tag_snapshots = whole_or_staying(self.table, protected.tags.values(), folder)
+        return replace(protected, tags={tagged.snapshot_id: tagged for tagged in tag_snapshots})
 
     def _files(
         self,

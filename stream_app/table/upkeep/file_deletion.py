@@ -63,11 +63,10 @@ class ProtectedVersions:
     @property
     def others_changelogs(self) -> frozenset[str]:
         """Return the changelog lists of other branches; a tag does not keep its changelog."""
-        versions = (one for branch in self.others for one in branch)
-        kept = (_content(one) for one in versions if one.kind is not VersionKind.TAG)
-        return frozenset(
-            one.changelog_manifest_list for one in kept if one.changelog_manifest_list is not None
-        )
+        versions = (version for branch in self.others for version in branch)
+        untagged = (version for version in versions if version.kind is not VersionKind.TAG)
+        lists = (_content(version).changelog_manifest_list for version in untagged)
+        return frozenset(name for name in lists if name is not None)
 
     def others_snapshots(self) -> Iterator[Snapshot]:
         """Return all versions of other branches."""

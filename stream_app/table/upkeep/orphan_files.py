@@ -109,11 +109,11 @@ def emptied_folders(
             since 1970 in UTC). An outer folder precedes its inner folders.
         holding: folders in which files stay.
     """
-    kept = set(holding)
+    staying = set(holding)
     emptied = []
     for folder in reversed(list(folders)):
-        if folder in kept or folders[folder] >= older_than_millis:
-            kept.add(folder.rpartition("/")[0])
+        if folder in staying or folders[folder] >= older_than_millis:
+            staying.add(folder.rpartition("/")[0])
         else:
             emptied.append(folder)
     return emptied
@@ -145,17 +145,17 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     Raises:
         OSError: the probe file, which shows the file system's time, cannot be written or deleted.
     """
-    here = table.clock.now_ms()
-    there = store_now_ms(table.file_io, table.location)
-    if abs(here - there) > CLOCKS_APART_MS:
+    local_ms = table.clock.now_ms()
+    store_ms = store_now_ms(table.file_io, table.location)
+    if abs(local_ms - store_ms) > CLOCKS_APART_MS:
         _LOG.warning(
             "the clock of this machine is %d s %s that of the file system at %s: the slower "
             "clock decides the age of files; set the wrong clock",
-            abs(here - there) // 1000,
-            "ahead of" if here > there else "behind",
+            abs(local_ms - store_ms) // 1000,
+            "ahead of" if local_ms > store_ms else "behind",
             table.location,
         )
-    return min(here, there) - age_ms
+    return min(local_ms, store_ms) - age_ms
 
 
 def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:

@@ -266,9 +266,9 @@ def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
         )
 
 
-def _changed(table: FileStoreTable, what: str) -> UsageError:
+def _changed(table: FileStoreTable, change: str) -> UsageError:
     return UsageError(
-        f"the table has changed during the planning of the rollback: {what}; nothing was rolled "
+        f"the table has changed during the planning of the rollback: {change}; nothing was rolled "
         f"back",
         where=table.location,
         fix="stop the table's writers, and try again",

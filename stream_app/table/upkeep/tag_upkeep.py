@@ -131,10 +131,10 @@ class TagUpkeep:
             history = CommitHistory(self.table, user, self.table.snapshots.latest())
             nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
             FileStoreCommit(self.table, history).commit_appends(nothing)
-            given = self._create(rules)
-            if not given:  # further snapshots would not help either
+            names = self._create(rules)
+            if not names:  # further snapshots would not help either
                 break
-            created += given
+            created += names
         return created
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:

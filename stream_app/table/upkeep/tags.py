@@ -117,10 +117,10 @@ def _gone(table: FileStoreTable, tag: Tag) -> str | None:
     if is_rolled_back(table, number):
         return "was being deleted by a rollback"
     # The deletion of the last other tag then looks for this one, so one side sees the other.
-    kept = table.snapshots.exists(number) or any(
+    is_retained = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
     )
-    return None if kept else "has expired"
+    return None if is_retained else "has expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +148,13 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
     tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
-    known = [*tags, *unreadable]
+    existing_names = [*tags, *unreadable]
     for name in names:
-        if name not in known:
+        if name not in existing_names:
             raise UsageError(
-                unknown_name("tag", name, known),
+                unknown_name("tag", name, existing_names),
                 where=table.location,
-                fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
+                fix=f"the table has {', '.join(existing_names) or 'no tags'}",
             )
     going = [tags[name] for name in dict.fromkeys(names) if name in tags]
     staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
@@ -213,14 +213,14 @@ def _files(
     collector = FileCollector(ManifestReads(table))
     numbers = {*staying, *table.snapshots.ids()}
     near = {n for version in going for n in nearest_numbers(version.snapshot_id, numbers)}
-    kept = [
+    neighbours = [
         protected.tags[number] if number in staying else table.snapshots.snapshot(number)
         for number in sorted(near)
     ]
     needed = collector.keep_files_of_others(protected, needed_files_cache())
     needed += _flushed_changelogs(table, collector.reads)
-    needed += [collector.reads.live_files(version) for version in kept]
-    collector.keep_metadata_of(kept)
+    needed += [collector.reads.live_files(version) for version in neighbours]
+    collector.keep_metadata_of(neighbours)
     if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)

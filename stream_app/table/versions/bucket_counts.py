@@ -19,16 +19,16 @@ from stream_app.table.versions.index_manifests import BucketBasis
 
 
 def counts_after(
-    known: Mapping[bytes, int], entries: Iterable[ManifestEntry], bucket: int
+    earlier: Mapping[bytes, int], entries: Iterable[ManifestEntry], bucket: int
 ) -> Mapping[bytes, int]:
     """Return the partitions whose number of buckets differs from the table's option.
 
     Args:
-        known: the result before `entries`; it is returned itself if nothing changes.
+        earlier: the result before `entries`; it is returned itself if nothing changes.
         entries: further entries, in the order of their commits.
         bucket: the table's option.
     """
-    counts = dict(known)
+    counts = dict(earlier)
     for entry in entries:
         if entry.kind is not FileKind.ADD or entry.total_buckets <= 0:
             continue
@@ -36,7 +36,7 @@ def counts_after(
             counts.pop(entry.partition, None)
         else:
             counts[entry.partition] = entry.total_buckets
-    return known if counts == known else counts
+    return earlier if counts == earlier else counts
 
 
 def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:

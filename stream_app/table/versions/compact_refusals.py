@@ -26,7 +26,7 @@ class CompactableFiles:
     """Checks the files of one table, and each schema once."""
 
     table: FileStoreTable
-    _known: set[int] = field(init=False, default_factory=set)
+    _checked_schemas: set[int] = field(init=False, default_factory=set)
 
     def check(self, file: DataFileMeta) -> None:
         """Check that a live file can be read and rewritten.
@@ -43,9 +43,9 @@ class CompactableFiles:
                 fix="with the engine that wrote it, set 'file.format' = 'parquet' and compact the "
                 "table fully with 'compaction.force-rewrite-all-files' = 'true'",
             )
-        if file.schema_id not in self._known:
+        if file.schema_id not in self._checked_schemas:
             self._check_schema(file.schema_id)
-            self._known.add(file.schema_id)
+            self._checked_schemas.add(file.schema_id)
 
     @property
     def _leaves_compaction(self) -> bool:

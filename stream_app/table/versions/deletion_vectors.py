@@ -69,16 +69,16 @@ def index_changes(
         in_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
-    kept: BucketVectors = {}
+    unchanged: BucketVectors = {}
     changed = dict(deleted)
     for rewrite in plan:
-        for name, vector in files.read(rewrite.entry, {*rewrite.kept, *deleted}).items():
+        for name, vector in files.read(rewrite.entry, {*rewrite.moved_files, *deleted}).items():
             if name in changed:
                 changed[name] = changed[name].union(vector)
             else:
-                kept[name] = vector
+                unchanged[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
-    return changes + files.write(*bucket, kept | changed, in_one_file=table.kind.has_buckets)
+    return changes + files.write(*bucket, unchanged | changed, in_one_file=table.kind.has_buckets)
 
 
 def new_index_manifest(

@@ -42,8 +42,8 @@ class FilePresence:
             }
         actual_size = self._folders[folder].get(name)
         if actual_size is None:
-            what = "a file is missing"
-            yield Finding(kind=FindingKind.FILE_MISSING, what=what, where=path, fix=_RESTORE)
+            problem = "a file is missing"
+            yield Finding(kind=FindingKind.FILE_MISSING, problem=problem, where=path, fix=_RESTORE)
         elif size is not None and actual_size != size:
-            what = f"a file has {actual_size} bytes, what names it says {size}"
-            yield Finding(kind=FindingKind.FILE_SIZE, what=what, where=path, fix=_RESTORE)
+            problem = f"a file has {actual_size} bytes, what names it says {size}"
+            yield Finding(kind=FindingKind.FILE_SIZE, problem=problem, where=path, fix=_RESTORE)

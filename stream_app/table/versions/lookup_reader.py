@@ -111,11 +111,11 @@ class LookupReader:
         try:
             if copy is not None:
                 for batch, places in copy.rows_of(hashes, names):
-                    kept = np.ones(len(places), np.bool_)
+                    is_live = np.ones(len(places), np.bool_)
                     if vector is not None:
-                        first = int(places[0])
-                        kept = vector.keep_mask(first, int(places[-1]) - first + 1)[places - first]
-                    yield batch.filter(pa.array(kept)), places[kept]
+                        first, last = int(places[0]), int(places[-1])
+                        is_live = vector.keep_mask(first, last - first + 1)[places - first]
+                    yield batch.filter(pa.array(is_live)), places[is_live]
                     end = int(places[-1]) + 1
                 return
         except BROKEN as error:

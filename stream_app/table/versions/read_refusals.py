@@ -64,13 +64,13 @@ def warn_of_unknown(table: FileStoreTable) -> None:
     warn_of(table, "fields of its schema", table.schema.unknown_fields)
 
 
-def warn_of(table: FileStoreTable, what: str, unknown: Collection[str]) -> None:
+def warn_of(table: FileStoreTable, parts: str, unknown: Collection[str]) -> None:
     """Log unknown parts of a table by name, if there are any."""
     if unknown:
         _LOG.warning(
             "%s has %s that stream_app does not know: %s; if they change what its rows mean, "
             "read it with Paimon's own readers",
             table.location,
-            what,
+            parts,
             ", ".join(unknown),
         )

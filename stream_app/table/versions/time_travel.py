@@ -46,15 +46,15 @@ class Version:
     watermark: int | None = None
 
     def __post_init__(self) -> None:
-        given = [
+        choices = [
             name
             for name in ("snapshot", "tag", "timestamp", "watermark")
             if getattr(self, name) is not None
         ]
-        if len(given) > 1:
+        if len(choices) > 1:
             raise UsageError(
-                f"{' and '.join(given)} are given, but a version is named in one way",
-                fix=f"leave out all but one of {', '.join(given)}",
+                f"{' and '.join(choices)} are given, but a version is named in one way",
+                fix=f"leave out all but one of {', '.join(choices)}",
             )
 
     @property
@@ -127,17 +127,17 @@ def stored_version(table: FileStoreTable) -> Version:
     """
     options = table.options
     keys = [key for option in _ONE_OF for key in (option.key, *option.older_keys)]
-    given = [key for key in (*keys, SCAN_VERSION.key) if table.schema.options.get(key)]
-    if options[SCAN_MODE] in _FULL or not given:
+    stored_keys = [key for key in (*keys, SCAN_VERSION.key) if table.schema.options.get(key)]
+    if options[SCAN_MODE] in _FULL or not stored_keys:
         return Version()
-    if len(given) > 1:
+    if len(stored_keys) > 1:
         raise UsageError(
-            f"the table's options {' and '.join(given)} each name a version to be read",
+            f"the table's options {' and '.join(stored_keys)} each name a version to be read",
             where=table.location,
             fix="name one to the read; or take all but one out: stream-app alter "
-            f"{table.location} --unset {given[0]}",
+            f"{table.location} --unset {stored_keys[0]}",
         )
-    if given[0] == SCAN_VERSION.key:
+    if stored_keys[0] == SCAN_VERSION.key:
         return _named_version(table, options[SCAN_VERSION])
     return Version(
         snapshot=options[SCAN_SNAPSHOT_ID],
@@ -276,9 +276,9 @@ def _of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
     )
 
 
-def _none_yet(table: FileStoreTable, what: str) -> UsageError:
+def _none_yet(table: FileStoreTable, subject: str) -> UsageError:
     return UsageError(
-        f"{what} does not exist: the table has none yet",
+        f"{subject} does not exist: the table has none yet",
         where=table.location,
         fix="wait for the first commit of a job that writes the table",
     )

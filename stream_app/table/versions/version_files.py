@@ -54,7 +54,7 @@ def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
         if version.snapshot is not None:
             by_kind[version.kind].append(version.snapshot)
     snapshots = by_kind[VersionKind.SNAPSHOT]
-    oldest = min(snapshots, key=lambda one: one.snapshot_id, default=None)
+    oldest = min(snapshots, key=lambda snapshot: snapshot.snapshot_id, default=None)
     return oldest if oldest in by_kind[VersionKind.TAG] else None
 
 

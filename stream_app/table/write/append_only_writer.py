@@ -71,8 +71,8 @@ class AppendOnlyWriter:
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         kinds = rows.column(VALUE_KIND).to_numpy()
-        kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        rows = rows if kept.all() else rows_at(rows, np.flatnonzero(kept))
+        is_accepted = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        rows = rows if is_accepted.all() else rows_at(rows, np.flatnonzero(is_accepted))
         if is_retract(rows).any():
             raise UnsupportedTableError(
                 "a table without a primary key cannot take a row back, and a -U or -D row came",

@@ -77,8 +77,8 @@ class FixedBuckets:
             return rows_by_bucket(rows, schema, key_buckets(rows, schema, count), count)
         buckets = np.empty(rows.num_rows, np.int64)
         for partition, places in places_by_partition(rows, schema):
-            part, own = rows.take(pa.array(places)), self.counts.get(partition, count)
-            buckets[places] = key_buckets(part, schema, own)
+            part, bucket_count = rows.take(pa.array(places)), self.counts.get(partition, count)
+            buckets[places] = key_buckets(part, schema, bucket_count)
         return rows_by_bucket(rows, schema, buckets, self.buckets)
 
 
@@ -142,12 +142,12 @@ def rows_by_bucket(
         rows = rows.take(pa.array(order))
         partition_columns = [rows.column(name) for name in schema.partition_keys]
     types = schema.partition_type.types
-    known: dict[int, bytes] = {}
+    partitions: dict[int, bytes] = {}
     for start, stop in itertools.pairwise(starts):
         code, bucket = divmod(int(groups[start]), buckets_count)
-        if code not in known:
-            known[code] = serialize_arrow_row(partition_columns, types, start)
-        yield known[code], bucket, rows.slice(start, stop - start)
+        if code not in partitions:
+            partitions[code] = serialize_arrow_row(partition_columns, types, start)
+        yield partitions[code], bucket, rows.slice(start, stop - start)
 
 
 def partition_codes(columns: list[pa.Array], rows: int) -> Int64s:

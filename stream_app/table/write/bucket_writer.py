@@ -85,4 +85,5 @@ def change_of(
         total_buckets=total_buckets,
         added=files.data,
         changelog=files.changelog,
+        index=files.index,
     )

@@ -78,7 +78,7 @@ def known_buckets(
     table: FileStoreTable,
     files: Mapping[int, IndexManifestEntry],
     hashes: Hashes,
-    kept: KeptHashes = KEPT_HASHES,
+    cache: KeptHashes = KEPT_HASHES,
 ) -> npt.NDArray[np.int64]:
     """Return the bucket of each hash: int64 [n], -1 for an unknown hash.
 
@@ -91,9 +91,9 @@ def known_buckets(
     for bucket, entry in sorted(files.items()):
         if not len(missing):
             break
-        there = _are_in(hashes[missing], kept.read(table, entry))
-        buckets[missing[there]] = bucket
-        missing = missing[~there]
+        is_present = _are_in(hashes[missing], cache.read(table, entry))
+        buckets[missing[is_present]] = bucket
+        missing = missing[~is_present]
     return buckets
 
 
@@ -101,7 +101,7 @@ def added_hashes(
     table: FileStoreTable,
     before: IndexManifestEntry | None,
     hashes: Hashes,
-    kept: KeptHashes = KEPT_HASHES,
+    cache: KeptHashes = KEPT_HASHES,
 ) -> Hashes | None:
     """Return a bucket's old and new hashes, ascending: int32 [m]; None if all are old.
 
@@ -111,22 +111,22 @@ def added_hashes(
     """
     if before is None:
         return hashes if len(hashes) else None
-    there = kept.read(table, before)
-    new = hashes[~_are_in(hashes, there)]
+    old_hashes = cache.read(table, before)
+    new = hashes[~_are_in(hashes, old_hashes)]
     if not len(new):
         return None
-    both = np.concatenate((there, new))
+    both = np.concatenate((old_hashes, new))
     both.sort(kind="stable")  # the stable sort merges two ascending runs
     return both
 
 
-def _are_in(hashes: Hashes, there: Hashes) -> npt.NDArray[np.bool_]:
+def _are_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
     """Whether each hash is in the other array; both arrays are ascending."""
-    places = np.searchsorted(there, hashes)
-    places[places == len(there)] = 0
-    if not len(there):
+    places = np.searchsorted(others, hashes)
+    places[places == len(others)] = 0
+    if not len(others):
         return np.zeros(len(hashes), np.bool_)
-    is_known: npt.NDArray[np.bool_] = there[places] == hashes
+    is_known: npt.NDArray[np.bool_] = others[places] == hashes
     return is_known
 
 
@@ -145,8 +145,8 @@ class DynamicBuckets:
     @property
     def buckets(self) -> int:
         """See `BucketAssigner.buckets`; those of the largest partition."""
-        known = self._manifest().hashes.values()
-        return max((len(buckets) for buckets in known), default=self._rules().width)
+        by_partition = self._manifest().hashes.values()
+        return max((len(buckets) for buckets in by_partition), default=self._rules().width)
 
     @property
     def keeps_order(self) -> bool:

@@ -107,7 +107,7 @@ class PostponedWriter:
             rows = with_kinds_of(rows, options[ROWKIND_FIELD])
         if ignored := ignored_kinds(options):
             kinds = rows.column(VALUE_KIND).to_numpy()
-            rows = rows_at(rows, np.flatnonzero(~np.isin(kinds, [int(one) for one in ignored])))
+            rows = rows_at(rows, np.flatnonzero(~np.isin(kinds, [int(kind) for kind in ignored])))
         if not rows.num_rows:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)

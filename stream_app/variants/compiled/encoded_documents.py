@@ -56,13 +56,13 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
     tables = [int(one.ctypes.data) for one in memory]
-    known, scratch_end, doubles_count = (int(state[at:].ctypes.data) for at in (1, 0, 4))
+    last_counts, scratch_end, doubles_count = (int(state[at:].ctypes.data) for at in (1, 0, 4))
     begins = _encode(
         places,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
         NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
-        MemberTables._make([*tables[9:20], known]),
+        MemberTables._make([*tables[9:20], last_counts]),
         DoubleTables._make([*(int(one.ctypes.data) for one in doubles), doubles_count]),
     )
     failed: Bools = sizes[0] == 0

@@ -14,7 +14,7 @@ from stream_app.machine_code.json_tokens import DECLINED
 from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeTables
 
 COUNT, NAMES, NAME_BYTES = range(3)
-"""The places of `MemberTables.known`: members of the last document, its names, and their bytes."""
+"""The places of `MemberTables.last_counts`: the last document's members, names and names' bytes."""
 _BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
 
 
@@ -30,7 +30,7 @@ class MemberTables(NamedTuple):
         leaders: for a node; the first member of the same name.
         numbers: for a node; that of its name.
         last_parents, last_begins, last_sizes: parents and names of the last document's members.
-        known: a table of three numbers of the last document.
+        last_counts: a table of three numbers of the last document.
     """
 
     members: int
@@ -44,25 +44,25 @@ class MemberTables(NamedTuple):
     last_parents: int
     last_begins: int
     last_sizes: int
-    known: int
+    last_counts: int
 
 
 @compiled
 def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
     """Number the members; return their count, or `DECLINED` if an object repeats a name."""
     members, same = 0, 1
-    known = number_at(table.known)
+    last_count = number_at(table.last_counts)
     for node in range(count):
         if number_at(nodes.name_sizes + 8 * node) == NO_NAME:
             continue
-        if same and (members >= known or not _is_known(members, node, nodes, table)):
+        if same and (members >= last_count or not _is_as_before(members, node, nodes, table)):
             same = 0
         if not same:
             put_number(table.members, members, node)
         members += 1
-    if same and members == known:
+    if same and members == last_count:
         return members
-    put_number(table.known, COUNT, -1)
+    put_number(table.last_counts, COUNT, -1)
     _sort(members, nodes, table)
     _lead(members, nodes, table)
     _number(members, nodes, table)
@@ -74,7 +74,7 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
 
 
 @compiled
-def _is_known(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
+def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
     """Whether the previous document had this member at this place."""
     at = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
@@ -84,9 +84,9 @@ def _is_known(member: int, node: int, nodes: NodeTables, table: MemberTables) ->
         or number_at(table.last_sizes + at) != size
     ):
         return False
-    one, other = number_at(table.last_begins + at), number_at(nodes.name_begins + 8 * node)
+    place, other_place = number_at(table.last_begins + at), number_at(nodes.name_begins + 8 * node)
     at = 0
-    while at < size and byte_at(one + at) == byte_at(other + at):
+    while at < size and byte_at(place + at) == byte_at(other_place + at):
         at += 1
     return at == size
 
@@ -98,19 +98,19 @@ def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
         put_number(table.last_parents, member, number_at(nodes.parents + 8 * node))
         put_number(table.last_begins, member, number_at(nodes.name_begins + 8 * node))
         put_number(table.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
-    put_number(table.known, COUNT, members)
+    put_number(table.last_counts, COUNT, members)
 
 
 @compiled
-def _compared(one: int, other: int, nodes: NodeTables) -> int:
+def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
     """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
     size, other_size = (
-        number_at(nodes.name_sizes + 8 * one),
-        number_at(nodes.name_sizes + 8 * other),
+        number_at(nodes.name_sizes + 8 * member),
+        number_at(nodes.name_sizes + 8 * other_member),
     )
     place, other_place = (
-        number_at(nodes.name_begins + 8 * one),
-        number_at(nodes.name_begins + 8 * other),
+        number_at(nodes.name_begins + 8 * member),
+        number_at(nodes.name_begins + 8 * other_member),
     )
     for at in range(min(size, other_size)):
         byte, other_byte = byte_at(place + at), byte_at(other_place + at)
@@ -188,8 +188,8 @@ def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
             size += number_at(nodes.name_sizes + 8 * node)
         else:
             put_number(table.numbers, node, number_at(table.numbers + 8 * leader))
-    put_number(table.known, NAMES, names)
-    put_number(table.known, NAME_BYTES, size)
+    put_number(table.last_counts, NAMES, names)
+    put_number(table.last_counts, NAME_BYTES, size)
 
 
 @compiled

@@ -67,7 +67,10 @@ def put_value(
 @compiled
 def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTables) -> int:
     """Write the dictionary in front of the cursor; return where it begins."""
-    names, size = number_at(table.known + 8 * NAMES), number_at(table.known + 8 * NAME_BYTES)
+    names, size = (
+        number_at(table.last_counts + 8 * NAMES),
+        number_at(table.last_counts + 8 * NAME_BYTES),
+    )
     width = _width(max(names, size))
     text = cursor - size
     offsets = text - (names + 1) * width

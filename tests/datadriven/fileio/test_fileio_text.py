@@ -19,7 +19,7 @@ def test_fileio(path: Path) -> None:
         assert case.command == "said"
         trouble = s3_trouble(case.input)
         kinds = {"keys": trouble.is_about_keys, "over": trouble.keys_are_over}
-        lines = [trouble.what, *(name for name, holds in kinds.items() if holds)]
+        lines = [trouble.problem, *(name for name, holds in kinds.items() if holds)]
         fix = trouble.fix.replace(install_command("aws"), "INSTALL aws")
         return "\n".join([*lines, f"to fix: {fix}"] if fix else lines)
 

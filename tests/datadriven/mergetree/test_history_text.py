@@ -24,6 +24,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from tests.support.histories.hidden_in_memory import HiddenInMemory
 from tests.support.suite.datadriven import Case, run_file
 
 SCHEMA = pa.schema(
@@ -50,6 +51,7 @@ class HistoryInMemory:
     rows: pa.RecordBatch = field(
         default_factory=lambda: pa.RecordBatch.from_pylist([], schema=SCHEMA)
     )
+    hidden: HiddenInMemory = field(default_factory=lambda: HiddenInMemory(SCHEMA, "valid_from"))
     number: int = 0
 
     @property
@@ -73,7 +75,7 @@ class HistoryInMemory:
     def write(self, lines: Sequence[str]) -> str:
         """Write changes; returns the written rows and the refused ones."""
         changes = self._changes(lines)
-        done = written_versions(changes, self.rule, self.find)
+        done = written_versions(changes, self.rule, self.find, self.hidden)
         written = done.window.batch
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)

@@ -124,7 +124,9 @@ def undone(case: Case) -> str:
     args = dict(case.args)
     keys = tuple(args.pop("key", "").split(","))
     notices = undo_notices(refused_rows(parse_columns(case.input), keys, args))
-    return "\n".join(f"{notice.what}\n  to fix: {notice.fix}" for notice in notices) or "none fails"
+    return (
+        "\n".join(f"{notice.problem}\n  to fix: {notice.fix}" for notice in notices) or "none fails"
+    )
 
 
 def _pairs(case: Case) -> dict[str, str]:

@@ -33,7 +33,9 @@ HERE = Path(__file__).parent
 
 
 def _show(findings: Iterable[Finding]) -> str:
-    return "\n".join(f"{finding.kind.value}: {finding.what}" for finding in findings) or "nothing"
+    return (
+        "\n".join(f"{finding.kind.value}: {finding.problem}" for finding in findings) or "nothing"
+    )
 
 
 def _number(case: Case, name: str) -> int | None:

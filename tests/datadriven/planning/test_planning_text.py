@@ -171,8 +171,8 @@ def rewrite(case: Case) -> str:
     )
     lines = []
     for one in rewritten:
-        moves = f", {' '.join(one.kept)} move{'s' if len(one.kept) == 1 else ''}"
-        lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.kept else ""))
+        moves = f", {' '.join(one.moved_files)} move{'s' if len(one.moved_files) == 1 else ''}"
+        lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.moved_files else ""))
     return "\n".join(lines) or "nothing"
 
 

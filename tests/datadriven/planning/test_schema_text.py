@@ -109,7 +109,7 @@ class _Table:
             for name, _, origins in (text.partition(":") for text in case.args["made"].split(","))
         } if "made" in case.args else {}  # fmt: skip
         evolved = evolution(self.schema, source_table, options, made)
-        return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept)])
+        return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept_columns)])
 
     def merge(self, case: Case) -> str:
         """Lines ``column's type <- source's type``."""
@@ -152,4 +152,4 @@ def test_messages_without_columns_change_nothing() -> None:
         time_millis=0,
     )
     evolved = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
-    assert (evolved.changes, evolved.kept) == ((), ())
+    assert (evolved.changes, evolved.kept_columns) == ((), ())

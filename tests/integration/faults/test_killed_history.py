@@ -38,12 +38,13 @@ def message(event: Event) -> Message:
 
 
 def random_events(random: Random, count: int, begin: int) -> list[Event]:
-    """Changes in the order of their moments, some of them at one moment, or with equal values."""
+    """Changes of few values: some are late, some at one moment, some equal to the one before."""
     moment, events = begin, []
     for _ in range(count):
         moment += random.choice([0, 1, 7])
         value = random.choice([None, "x", "y", "z"])
-        events.append(Event(random.randrange(12), moment, value))
+        late = random.choice([0, 0, 0, 3, 40])
+        events.append(Event(random.randrange(12), max(moment - late, 0), value))
     return events
 
 

@@ -366,7 +366,7 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
     job.wait_for(lambda _: state_of(checkpoint).warnings)  # the client tries for seconds
     assert job.stop() == 0, job.log()
     [warning] = state_of(checkpoint).warnings
-    assert "OpenLineage's service did not take an event" in warning.what
+    assert "OpenLineage's service did not take an event" in warning.problem
     assert "stream.openlineage-url" in warning.fix
     expected = (
         dict.fromkeys(range(50), "job")

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.cli.main import main
-from stream_app.app.cli.shown_job import shown_job
 from stream_app.app.config.app_config import load_config
+from stream_app.app.config.shown_job import shown_job
 from stream_app.app.web.actions import DONE, Actions
 from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.catalog_registry import catalog_of

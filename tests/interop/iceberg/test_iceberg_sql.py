@@ -234,7 +234,7 @@ def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: D
 def iceberg_findings(table: FileStoreTable) -> list[str]:
     """What a check says of Iceberg."""
     findings = TableCheck(table, True, lambda *_: None).findings()
-    return [one.what for one in findings if one.kind is FindingKind.ICEBERG]
+    return [one.problem for one in findings if one.kind is FindingKind.ICEBERG]
 
 
 def test_two_catalogs_are_refused_with_their_keys(

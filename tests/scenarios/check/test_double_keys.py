@@ -37,7 +37,7 @@ def test_rows_whose_vectors_are_lost_are_double(tmp_path: Path, sequence: str) -
     sound_report(made.table)
     Damage(made.table).index([])
     [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
-    assert "2 keys have more than one row above level 0, such as k = 8;" in finding.what
+    assert "2 keys have more than one row above level 0, such as k = 8;" in finding.problem
     assert finding.where.endswith("bucket-0")
     assert "compact --full" in finding.fix
 
@@ -57,7 +57,7 @@ def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
         ]
     )
     [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
-    assert "1 keys have more than one row above level 0, such as k = 8;" in finding.what
+    assert "1 keys have more than one row above level 0, such as k = 8;" in finding.problem
 
 
 PLACES = (
@@ -87,5 +87,5 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     assert latest is not None
     [by_parts] = cross_partition_findings(job.table, latest, part_rows=3)
     for one in (finding, by_parts):
-        assert re.search(PLACES, one.what)
+        assert re.search(PLACES, one.problem)
         assert one.fix

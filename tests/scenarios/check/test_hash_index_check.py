@@ -53,10 +53,10 @@ def test_a_hash_in_two_buckets(tmp_path: Path) -> None:
     second.write_bytes(first.read_bytes()[:4] + second.read_bytes()[4:])
     [repeated, lacking] = found_in(table)
     assert repeated.kind is lacking.kind is FindingKind.HASH_INDEX
-    assert repeated.what == (
+    assert repeated.problem == (
         f"the index has 1 hashes of keys twice, such as {hashes[0]} of bucket 0 and 1"
     )
-    assert lacking.what == "1 rows have keys that the bucket's index lacks"
+    assert lacking.problem == "1 rows have keys that the bucket's index lacks"
     assert lacking.where == table.paths.bucket(b"\0" * 12, 1)
 
 
@@ -81,4 +81,4 @@ def test_a_table_that_lost_its_index(tmp_path: Path) -> None:
     without = replace(latest, snapshot_id=latest.snapshot_id + 1, index_manifest=None)
     assert table.snapshots.publish(without)
     findings = [finding for finding in found_in(table) if finding.kind is FindingKind.HASH_INDEX]
-    assert [finding.what[:6] for finding in findings] == ["4 rows", "4 rows"]
+    assert [finding.problem[:6] for finding in findings] == ["4 rows", "4 rows"]

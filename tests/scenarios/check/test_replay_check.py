@@ -102,7 +102,7 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
     assert sound_report(table).replayed == ["snapshots 1 to 7"]
     rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     (finding,) = of_replay(table)
-    assert finding.what == (
+    assert finding.problem == (
         "0 rows that the changes lead to are not in the table, 1 have other values there, and 0 "
         "of the table are not what they lead to, such as k = 6"
     )
@@ -128,7 +128,7 @@ def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer
     assert sound_report(table).replayed == [f"snapshots 1 to {newest}"]
     rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))
     (finding,) = of_replay(table)
-    assert "1 have other values there" in finding.what
+    assert "1 have other values there" in finding.problem
 
 
 def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) -> None:
@@ -139,8 +139,10 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
 
     rewrite_compacted(table, with_the_deleted)
     (finding,) = of_replay(table)
-    assert finding.what.startswith("1 rows that the changes lead to are not in the table, 0 have")
-    assert "and 1 of the table are not what they lead to" in finding.what
+    assert finding.problem.startswith(
+        "1 rows that the changes lead to are not in the table, 0 have"
+    )
+    assert "and 1 of the table are not what they lead to" in finding.problem
 
 
 @pytest.mark.parametrize(
@@ -187,8 +189,8 @@ def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None
     assert sound_report(made.table).replayed
     Damage(made.table).changelog(lambda _: [])
     (finding,) = of_replay(made.table)
-    assert "1 have other values there" in finding.what
-    assert "such as k = 5" in finding.what
+    assert "1 have other values there" in finding.problem
+    assert "such as k = 5" in finding.problem
     assert "latest-full" in finding.fix
 
 
@@ -294,7 +296,7 @@ def test_a_compaction_of_appended_rows_must_keep_their_number(
     rewrite_compacted(table, lambda rows: rows.slice(1))
     (finding,) = of_replay(table)
     lost = options["bucket"] if options["bucket"] > 0 else 1
-    assert finding.what.endswith(f"has lost {lost} rows")
+    assert finding.problem.endswith(f"has lost {lost} rows")
 
 
 def test_a_compaction_may_take_deleted_rows_away(tmp_path: Path) -> None:
@@ -348,7 +350,7 @@ def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path
     assert kinds_in(table) == {FindingKind.SCHEMA}
     schema.unlink()
     (finding,) = found_in(table)
-    assert finding.what == "branch 'b' has no schema"
+    assert finding.problem == "branch 'b' has no schema"
     assert "delete the branch" in finding.fix
 
 

@@ -42,7 +42,7 @@ def test_rows_are_compared_by_key(
     assert replay_source(check, [messages(*sent)], source, TableConfig(), left) == len(sent)
     latest = table.snapshots.latest()
     assert latest is not None
-    findings = [finding.what for finding in check.findings(latest)]
+    findings = [finding.problem for finding in check.findings(latest)]
     if not wrong:
         assert findings == []
         return

@@ -369,15 +369,15 @@ def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
     check = TableCheck(replace(shop.table, schema=schema), False, lambda *_: None)
     [finding] = check.findings()
     assert finding.kind is FindingKind.NOT_COMPARED
-    assert "rows were not checked: stream_app cannot read" in finding.what
-    assert "pk-clustering-override = true" in finding.what
+    assert "rows were not checked: stream_app cannot read" in finding.problem
+    assert "pk-clustering-override = true" in finding.problem
 
 
 def test_options_that_we_do_not_know_are_reported(shop: Damage) -> None:
     schema = replace(shop.table.schema, options={"some.later.option": "1", "bucket": "2"})
     [finding] = TableCheck(replace(shop.table, schema=schema), True, lambda *_: None).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
-    assert "does not know may change them: some.later.option" in finding.what
+    assert "does not know may change them: some.later.option" in finding.problem
 
 
 def test_a_file_of_another_format_is_reported(shop: Damage) -> None:

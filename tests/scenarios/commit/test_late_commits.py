@@ -131,7 +131,7 @@ def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
     assert newest is not None
     assert table.snapshots.ids() == [4, newest - 1, newest]
     assert keys_of(table) == [0, 1, 2, 100, 101, 102, 103]
-    assert "missing between 4 and" in found_in(table)[0].what
+    assert "missing between 4 and" in found_in(table)[0].problem
     write_epoch(3, row(50, "late"))(table)
     expire(table, 2)
     assert keys_of(table) == [0, 1, 2, 50, 100, 101, 102, 103]

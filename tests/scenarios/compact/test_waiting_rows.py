@@ -260,7 +260,7 @@ def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) ->
     writer = died(table)
     [finding] = quick_findings(table)
     assert finding.kind is FindingKind.WAITING_ROWS
-    assert finding.what.startswith("20 rows wait for a compaction: ")
+    assert finding.problem.startswith("20 rows wait for a compaction: ")
     status = with_waiting_rows(TableStatus(table="t", state=READY), waiting(table))
     assert (status.state, status.reason) == (WAITING, "20 rows wait for a compaction")
     writer.commit.compact_due()

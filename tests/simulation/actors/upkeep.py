@@ -88,8 +88,8 @@ class Upkeep:
         # What goes must have been looked at.
         self._look()
         whole_from = kept.whole_from
-        if expiry.versions and expiry.kept is not None:
-            kept.whole_from = kept.tried_from = expiry.kept
+        if expiry.versions and expiry.retained_id is not None:
+            kept.whole_from = kept.tried_from = expiry.retained_id
         try:
             expire.execute(expiry)
         except UsageError:

@@ -65,7 +65,7 @@ def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...
     """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
     taken: list[list[tuple[Any, ...]]] = []
     while True:
-        begin = stream._given or stream.initialOffset()
+        begin = stream._last_end or stream.initialOffset()
         end = stream.latestOffset()
         if end == begin:
             return taken

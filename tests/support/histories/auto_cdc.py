@@ -2,8 +2,9 @@
 
 Written after Spark's documentation and the docstrings of its `Scd2BatchProcessor`. The events of a
 key stand in the order of their sequence, whatever the order of their arrival. An upsert begins a
-version, or continues that of the upsert before it, if its tracked values are equal. The next event
-of another value, or a delete, ends the version at its own sequence. A delete leaves no row. Two
+version, or continues that of the upsert before it, if its tracked values are equal: the version
+then has its untracked values. The next event of another value, or a delete, ends the version at its
+own sequence. A delete leaves no row. Two
 events of one sequence are undefined there; here the later arrival counts.
 """
 
@@ -17,12 +18,14 @@ class Event(NamedTuple):
     """A change of a key.
 
     Attributes:
-        value: the row's values; None: a delete.
+        value: the tracked values; None: a delete.
+        untracked: the untracked ones.
     """
 
     key: int
     sequence: int
     value: str | None
+    untracked: int | None = None
 
 
 class Version(NamedTuple):
@@ -36,22 +39,26 @@ class Version(NamedTuple):
     start: int
     end: int | None
     value: str
+    untracked: int | None = None
 
 
 def versions_of(events: Iterable[Event]) -> list[Version]:
     """The rows of the target after all events, by key and start."""
-    timelines: dict[int, dict[int, str | None]] = {}
+    timelines: dict[int, dict[int, Event]] = {}
     for event in events:
-        timelines.setdefault(event.key, {})[event.sequence] = event.value
+        timelines.setdefault(event.key, {})[event.sequence] = event
     versions: list[Version] = []
     for key in sorted(timelines):
         current: Version | None = None
-        for sequence, value in sorted(timelines[key].items()):
-            if current is not None and value == current.value:
+        for sequence, event in sorted(timelines[key].items()):
+            if current is not None and event.value == current.value:
+                current = current._replace(untracked=event.untracked)
                 continue
             if current is not None:
                 versions.append(current._replace(end=sequence))
-            current = None if value is None else Version(key, sequence, None, value)
+            current = None
+            if event.value is not None:
+                current = Version(key, sequence, None, event.value, event.untracked)
         if current is not None:
             versions.append(current)
     return versions

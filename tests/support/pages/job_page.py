@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stream_app.app.cli.shown_job import shown_job
+from stream_app.app.config.shown_job import shown_job
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving

@@ -33,7 +33,7 @@ def unchecked_rows(table: FileStoreTable) -> str:
     """Why the rows of a table were not checked, whose metadata is sound."""
     [finding] = _check(table, quick=False).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
-    return finding.what
+    return finding.problem
 
 
 def _check(table: FileStoreTable, *, quick: bool) -> TableCheck:

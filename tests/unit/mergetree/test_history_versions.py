@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from tests.support.histories.auto_cdc import Event, Version, versions_of
+from tests.support.histories.hidden_in_memory import HiddenInMemory
 
 COLUMNS = HistoryColumns(
     sequence="offset",
@@ -37,6 +39,7 @@ SCHEMA = pa.schema(
         pa.field("until", pa.timestamp("ms", "UTC")),
         pa.field("current", pa.bool_(), nullable=False),
         pa.field("v", pa.string()),
+        pa.field("n", pa.int64()),
     ]
 )
 LAYOUT = KeyValueLayout(SCHEMA, ("a", "b", "since"))
@@ -47,8 +50,10 @@ KEYS = st.integers(0, 3)
 class TableOfVersions:
     """The rows of one bucket, in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, untracked: frozenset[str] = frozenset()) -> None:
+        self.rule = replace(RULE, columns=replace(COLUMNS, untracked=untracked))
         self.rows = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+        self.hidden = HiddenInMemory(SCHEMA, "since")
         self.number = 0
 
     def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
@@ -59,7 +64,8 @@ class TableOfVersions:
     def write(self, events: Sequence[Event]) -> int:
         """Write a batch; returns the number of written rows."""
         changes = pa.RecordBatch.from_pylist([self._row(event) for event in events], schema=SCHEMA)
-        windows = history_windows(iter([sorted_window(changes, LAYOUT)]), RULE, self.find)
+        drained = iter([sorted_window(changes, LAYOUT)])
+        windows = history_windows(drained, self.rule, self.find, self.hidden)
         written = pa.concat_batches([window.window.batch for window in windows])
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)
@@ -75,7 +81,9 @@ class TableOfVersions:
             assert row["current"] is (ends is None)
             end = None if ends is None else _millis(ends)
             shown.append(
-                Version(10 * row["a"] + int(row["b"]), _millis(row["since"]), end, row["v"])
+                Version(
+                    10 * row["a"] + int(row["b"]), _millis(row["since"]), end, row["v"], row["n"]
+                )
             )
         return sorted(shown)
 
@@ -90,6 +98,7 @@ class TableOfVersions:
             "since": event.sequence,
             "current": False,
             "v": event.value,
+            "n": event.untracked,
         }
 
 
@@ -119,11 +128,14 @@ def test_changes_in_order_give_the_versions_of_auto_cdc(
     assert table.versions() == versions_of(events)
 
 
-@given(st.lists(st.tuples(KEYS, st.integers(0, 30))), st.lists(st.integers(0, 50), max_size=5))
+@given(
+    st.lists(st.tuples(KEYS, st.integers(0, 30), st.sampled_from([None, "x", "y"]))),
+    st.lists(st.integers(0, 50), max_size=5),
+)
 def test_late_changes_give_the_versions_of_auto_cdc(
-    places: list[tuple[int, int]], cuts: list[int]
+    changes: list[tuple[int, int, str | None]], cuts: list[int]
 ) -> None:
-    events = [Event(key, moment, f"v{at}") for at, (key, moment) in enumerate(places)]
+    events = [Event(*change) for change in changes]
     table = TableOfVersions()
     for batch in batches_of(events, cuts):
         table.write(batch)
@@ -136,4 +148,21 @@ def test_changes_that_come_again_leave_what_there_is(steps: list[tuple[int, str 
     table = TableOfVersions()
     table.write(events)
     assert table.write(events) == 0
+    assert table.versions() == versions_of(events)
+
+
+@given(
+    st.lists(st.tuples(KEYS, st.integers(0, 20), st.sampled_from([None, "x", "y"]))),
+    st.lists(st.integers(0, 50), max_size=8),
+)
+def test_a_version_has_the_newest_untracked_value_of_its_own_changes(
+    changes: list[tuple[int, int, str | None]], cuts: list[int]
+) -> None:
+    events = [
+        Event(key, moment, value, None if value is None else number)
+        for number, (key, moment, value) in enumerate(changes)
+    ]
+    table = TableOfVersions(frozenset({"n"}))
+    for batch in batches_of(events, cuts):
+        table.write(batch)
     assert table.versions() == versions_of(events)

@@ -157,7 +157,7 @@ def _row_order(args: argparse.Namespace) -> RowOrder | None:
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Table options and Spark settings."""
-    given = {}
+    settings = {}
     for word in words:
         key, sign, value = word.partition("=")
         if not sign:
@@ -167,9 +167,9 @@ def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
                 f"--set {key.strip()}: is a secret, and command lines are public on this machine",
                 fix="give Spark's secrets in $SPARK_HOME/conf/spark-defaults.conf",
             )
-        given[key.strip()] = value.strip()
-    spark = {key: value for key, value in given.items() if key.startswith("spark.")}
-    options = {key: value for key, value in given.items() if key not in spark}
+        settings[key.strip()] = value.strip()
+    spark = {key: value for key, value in settings.items() if key.startswith("spark.")}
+    options = {key: value for key, value in settings.items() if key not in spark}
     if problems := option_problems(options):
         raise UsageError("; ".join(problems), fix="correct --set")
     return options, spark

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 from stream_app.app.cli.arguments.table import WAREHOUSE
-from stream_app.app.cli.shown_job import shown_job
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
+from stream_app.app.config.shown_job import shown_job
 from stream_app.app.tables.job_folders import checkpoint_of
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import Site, WarehouseSite

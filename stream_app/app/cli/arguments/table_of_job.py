@@ -19,20 +19,20 @@ from stream_app.table.opening import open_named_table
 _SHOWN_MAX = 20
 
 
-def known_table(name: str, known: Collection[str], where: str) -> None:
-    """Check that a job has a table.
+def check_table_name(name: str, tables: Collection[str], where: str) -> None:
+    """Check that a job has a table of this name.
 
     Raises:
         UsageError: the job has no table of this name; the error suggests the nearest name.
     """
-    if name in known:
+    if name in tables:
         return
-    near = nearest_table(name, known)
+    near = nearest_table(name, tables)
     meant = f"did you mean {near}? " if near else ""
-    names = ", ".join(sorted(known)[:_SHOWN_MAX])
-    more = f" and {len(known) - _SHOWN_MAX} more" if len(known) > _SHOWN_MAX else ""
-    tables = f"the tables are {names}{more}" if known else "the job has not seen any table yet"
-    raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{tables}")
+    names = ", ".join(sorted(tables)[:_SHOWN_MAX])
+    more = f" and {len(tables) - _SHOWN_MAX} more" if len(tables) > _SHOWN_MAX else ""
+    choice = f"the tables are {names}{more}" if tables else "the job has not seen any table yet"
+    raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{choice}")
 
 
 def names_of_job(tables: TablesOfJob) -> Sequence[str]:
@@ -64,5 +64,5 @@ def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
             raise TableNotFoundError(name)
         return open_job_table(tables, path)
     except TableNotFoundError:
-        known_table(name, names_of_job(tables), where)
+        check_table_name(name, names_of_job(tables), where)
         raise

@@ -50,13 +50,13 @@ def print_findings(
         progress.clear()
         where = finding.where.removeprefix(f"{location}/")
         if args.format == "jsonl":
-            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
+            line = {"kind": finding.kind.value, "what": finding.problem, "where": where}
             needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
             print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
         else:
             if heading and len(kinds) == 1:
                 print(heading)
-            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            print(f"{finding.kind.value}: {finding.problem}\n  where: {where}")
             if finding.needed_by:
                 print(f"  needed by: {finding.needed_by}")
             print(f"  to fix: {finding.fix}", flush=True)

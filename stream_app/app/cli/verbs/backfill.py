@@ -186,9 +186,11 @@ def _quarantines(
     """Return the folders with waiting records of the table that this process can access."""
     if tables is None or folder is None:
         return []
-    own = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
+    of_table = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
-        return [open_quarantine(path, tables.file_system) for path in dict.fromkeys((own, folder))]
+        return [
+            open_quarantine(path, tables.file_system) for path in dict.fromkeys((of_table, folder))
+        ]
     return []
 
 

@@ -209,9 +209,9 @@ def _compare_job(
     job = JobSums(tables=tables, state=state_of_job(tables), database=database)
     if args.table is not None:
         table = table_of_job(args.table, tables, str(args.conf))
-        own = job.own_source_of(table, args.source_table)
+        named = job.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
-        sides = database_sides(table, database, own, wait_s)
+        sides = database_sides(table, database, named, wait_s)
         return set(_compare(args, table, sides, progress))
     seen: dict[str, set[FindingKind]] = {}
     elsewhere: list[str] = []
@@ -332,8 +332,8 @@ def _check_one(
 
 def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
     if isinstance(error, CorruptFileError):
-        kind, what = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
-        yield Finding(kind=kind, what=what, where=error.where or where, fix=error.fix)
+        kind, problem = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
+        yield Finding(kind=kind, problem=problem, where=error.where or where, fix=error.fix)
     else:
         yield from _not_compared(where, error)
 
@@ -341,15 +341,15 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _refused(origin: Origin, why: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
+        problem=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
         where="stream.quarantine",
         fix="remove this cause, and replay the records (stream-app quarantine replay)",
     )
 
 
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
-    what = f"the table was not compared with its source: {error.problem}"
-    yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
+    problem = f"the table was not compared with its source: {error.problem}"
+    yield Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=error.fix)
 
 
 def _print_warnings(
@@ -359,6 +359,6 @@ def _print_warnings(
     for warning in warnings:
         if only is not None and warning.table not in ("", only):
             continue
-        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
+        fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
         in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
         print(f"warning: {warning}" if args.format == "text" else in_json)

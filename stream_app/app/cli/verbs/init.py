@@ -187,7 +187,7 @@ def _job_draft(
         options[INEXACT] = args.inexact
     if args.json_as != JsonColumns.STRING.value:
         options[JSON_AS] = args.json_as
-    given = {f"{message_format.section}.{key}": value for key, value in options.items()}
+    format_settings = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         origin=origin,
         topic=source.topics[0],
@@ -200,7 +200,7 @@ def _job_draft(
         table=_checked(table),
         settings={
             **{f"kafka.{key}": v for key, v in settings_without_secrets(source).items()},
-            **given,
+            **format_settings,
         },
     )
 
@@ -212,10 +212,10 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
         source = load_config(args.conf, (), os.environ).source
     if source.kind is not SourceKind.KAFKA:
         raise UsageError("its source is not a topic", where=str(args.conf), fix="name another file")
-    given = args.source_format or source.format
-    own = source.format_options if given == source.format else {}
+    format_name = args.source_format or source.format
+    format_options = source.format_options if format_name == source.format else {}
     source = replace(source, topics=(topic,), topic_pattern=None, clusters={})
-    return replace(source, format=given, format_options=own)
+    return replace(source, format=format_name, format_options=format_options)
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:

@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table(parser)
     parser.add_argument(
-        "what",
-        metavar="WHAT",
+        "listing",
+        metavar="LISTING",
         nargs="?",
         default="overview",
         choices=tuple(_LISTINGS),
@@ -104,25 +104,25 @@ def run(args: argparse.Namespace) -> int:
     choice = BucketChoice(
         partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket
     )
-    if not choice.is_all and args.what not in _WITH_BUCKETS:
+    if not choice.is_all and args.listing not in _WITH_BUCKETS:
         raise UsageError(
-            f"--partition and --bucket do not go with {args.what}",
+            f"--partition and --bucket do not go with {args.listing}",
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
     table = named_table(args.table)
     choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    rows = _LISTINGS[args.what](table, snapshot, choice)
+    rows = _LISTINGS[args.listing](table, snapshot, choice)
     if not rows.rows:
         here = "" if choice.is_all else " in what was chosen"
-        print(f"there are no {args.what}{here}", file=sys.stderr)
+        print(f"there are no {args.listing}{here}", file=sys.stderr)
     if args.format == "jsonl":
         _print_lines(rows.json_lines())
-    elif args.what == "overview":
+    elif args.listing == "overview":
         _print_lines(overview_lines(rows.rows[0]))
     else:
         _print_lines(rows.lines())
-        if args.what == "levels" and rows.rows:
+        if args.listing == "levels" and rows.rows:
             print()
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)

@@ -14,7 +14,7 @@ import orjson
 
 from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
-from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
+from stream_app.app.cli.arguments.table_of_job import check_table_name, names_of_job
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import paths_of
@@ -145,8 +145,8 @@ def _quarantine(
     """Return the quarantine of the job."""
     whole = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
     if args.table is not None:
-        known = {*whole.tables(), *(() if tables is None else names_of_job(tables))}
-        known_table(args.table, known, str(args.conf or args.folder))
+        names = {*whole.tables(), *(() if tables is None else names_of_job(tables))}
+        check_table_name(args.table, names, str(args.conf or args.folder))
     return whole
 
 
@@ -215,8 +215,8 @@ class _Records:
         users: set[str] = set()
         if self.tables is None:
             return frozenset()
-        one = None if name is None else [self.tables.path(name)]
-        for path in one or paths_of(self.tables, needs_one=False):
+        paths = None if name is None else [self.tables.path(name)]
+        for path in paths or paths_of(self.tables, needs_one=False):
             with contextlib.suppress(TableNotFoundError):
                 table = open_job_table(self.tables, path)
                 users.update(newest_epochs(table.snapshots))

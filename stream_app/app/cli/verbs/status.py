@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import orjson
 
 from stream_app.app.cli.arguments.configuration import add_configuration
-from stream_app.app.cli.arguments.table_of_job import known_table
+from stream_app.app.cli.arguments.table_of_job import check_table_name
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.inspect.database_facts import database_facts
 from stream_app.app.ops.inspect.job_status import (
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     rows = list(status.tables())
     is_there = read_state(checkpoint) is not None
     if args.table is not None:
-        known_table(args.table, [row.table for row in rows], str(args.conf))
+        check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
     whole = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
@@ -129,5 +129,5 @@ def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())
     for warning in status.warnings():
-        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        of_table = {"table": warning.table, "warning": warning.problem, "fix": warning.fix}
         print(orjson.dumps(of_table).decode() if as_json else f"warning: {warning}")

@@ -98,8 +98,8 @@ class EpochHistory:
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
             violations[violation] += sighting.records
-        kept = self._epochs.setdefault(table, deque(maxlen=KEPT))
-        kept.append(
+        epochs = self._epochs.setdefault(table, deque(maxlen=KEPT))
+        epochs.append(
             PastEpoch(
                 epoch=report.epoch,
                 time_ms=time_ms,

@@ -279,8 +279,8 @@ class EventLog:
     def _columns(self, sightings: Mapping[DriftedColumn, RecordSighting]) -> dict[str, object]:
         """Warn of each column once, and count its records; return the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
-        for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
-            column = (kind, given)
+        for (kind, name), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
+            column = (kind, name)
             if column not in self._warned_of and len(self._warned_of) >= COLUMN_NAMES_MAX:
                 column = (kind, OTHER_COLUMNS)
             if column not in self._warned_of:

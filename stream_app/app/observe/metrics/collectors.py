@@ -144,8 +144,8 @@ class DiskCollector(Collector):
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
             try:
-                there = next((path for path in (folder, *folder.parents) if path.exists()), None)
-                usage = None if there is None else shutil.disk_usage(there)
+                existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
+                usage = None if existing is None else shutil.disk_usage(existing)
             except OSError:
                 continue  # a hanging mount must not hide the other metrics
             if usage is not None:

@@ -98,11 +98,11 @@ def _answer(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> 
 
 
 def _metrics(registry: CollectorRegistry, scope: AsgiMessage) -> _Answer:
-    asked = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    encode, kind = choose_encoder(asked.get("accept", ""))
+    request = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    encode, kind = choose_encoder(request.get("accept", ""))
     names = parse_qs(scope["query_string"].decode("latin-1")).get("name[]")
     body = encode(registry.restricted_registry(names) if names else registry)
     headers = {"content-type": kind}
-    if "gzip" in asked.get("accept-encoding", ""):
+    if "gzip" in request.get("accept-encoding", ""):
         return 200, {**headers, "content-encoding": "gzip"}, gzip.compress(body)
     return 200, headers, body

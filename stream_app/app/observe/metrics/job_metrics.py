@@ -182,10 +182,10 @@ class JobMetrics:
 
     def follow_load(self, progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
-        own = self.table
+        table = self.table
         self.loads.follow(
             lambda: [
-                (own if name == own else self.of_table(name).table, ranges)
+                (table if name == table else self.of_table(name).table, ranges)
                 for name, ranges in progress().of_tables.items()
             ]
         )

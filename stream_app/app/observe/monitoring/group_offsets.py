@@ -88,7 +88,7 @@ class GroupOffsets(JobListener):
         if error is None:
             return None
         return JobWarning(
-            what=f"group {self.group} is behind, and the job continues: {error.problem}",
+            problem=f"group {self.group} is behind, and the job continues: {error.problem}",
             fix=error.fix or "correct source.group-id, or leave it out",
         )
 

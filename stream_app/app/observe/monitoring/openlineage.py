@@ -249,7 +249,7 @@ class LineageEvents(JobListener):
         if self._sender.problem is None:
             return None
         return JobWarning(
-            what="OpenLineage's service did not take an event, and the job continues: "
+            problem="OpenLineage's service did not take an event, and the job continues: "
             f"{self.hide(self._sender.problem)}",
             fix="correct stream.openlineage-url, or leave it out; the next event has what is lost",
         )
@@ -267,7 +267,9 @@ class LineageEvents(JobListener):
             job=Job(self.namespace, self.tables.name, of_job),
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
-            outputs=[self._output(name, one) for name, one in sorted(self._written.items())],
+            outputs=[
+                self._output(name, written) for name, written in sorted(self._written.items())
+            ],
         )
 
     def _output(self, name: str, written: WrittenTable) -> OutputDataset:
@@ -299,7 +301,7 @@ class LineageEvents(JobListener):
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
         """Return each column's origin in the topics from which the table has records."""
         config = self.tables.table_config(self.tables.own_name(name) or name, schema.fields)
-        computed = {one.name: one for one in map(parse_definition, config.computed_columns)}
+        computed = {item.name: item for item in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
         generated = {f"{prefix}{key}" for key in config.metadata_columns}
         fields = {}

@@ -205,10 +205,10 @@ class EpochTraces(JobListener):
         return _OpenEpoch(report.epoch, root, report.began_ms, self.clock.steady_seconds())
 
     def _add(self, span: SpanTime, parent: Any) -> None:
-        made = self._tracer.start_span(
+        started = self._tracer.start_span(
             span.name, parent, start_time=span.begin_ms * _NS, attributes=dict(span.facts)
         )
-        made.end(span.end_ms * _NS)
+        started.end(span.end_ms * _NS)
 
     def _settle(self) -> None:
         if self._open is not None:

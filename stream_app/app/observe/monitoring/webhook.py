@@ -157,7 +157,7 @@ class Webhook(JobListener):
         """Return a warning if the receiver did not accept the last notice, or None."""
         if self._problem is None:
             return None
-        return JobWarning(what=self._problem, fix="correct stream.webhook-url, or leave it out")
+        return JobWarning(problem=self._problem, fix="correct stream.webhook-url, or leave it out")
 
     def _notify_of_growth(self, *, at_once: bool = False) -> None:
         """Send a notice of the records quarantined since the last one; two threads may call it."""

@@ -123,7 +123,7 @@ class DatabaseBackfill:
             changes = TableChanges(
                 table=self.table,
                 state=state,
-                snapshot=append.known,
+                snapshot=append.known_snapshot,
                 is_whole=True,
                 scope=_of_keys(keys, mine, self.scope),
             )

@@ -114,7 +114,7 @@ class Backfill:
             difference = TableChanges(
                 table=self.table,
                 state=state,
-                snapshot=append.known,
+                snapshot=append.known_snapshot,
                 is_whole=is_whole,
                 scope=self.scope,
             )  # step 3

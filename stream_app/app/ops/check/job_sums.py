@@ -94,7 +94,7 @@ class JobSums:
             if is_wanted and self._has_rows(schema, name):
                 yield Finding(
                     kind=FindingKind.NOT_COMPARED,
-                    what=f"{schema}.{name} has rows, and the job has met no message of it",
+                    problem=f"{schema}.{name} has rows, and the job has met no message of it",
                     where=str(url),
                     fix="let the connector send it; or leave it out by sync.excluding-tables",
                 )

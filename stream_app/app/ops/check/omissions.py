@@ -128,7 +128,7 @@ class Omissions:
 
 
 def _finding(what: str, where: str, fix: str) -> Finding:
-    return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
+    return Finding(kind=FindingKind.NOT_COMPARED, problem=what, where=where, fix=fix)
 
 
 def _slashed(place: KafkaPartition) -> str:

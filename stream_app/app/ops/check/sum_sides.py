@@ -87,14 +87,14 @@ class SumSides:
                 more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
-                    what=f"{len(keys)} {rows} {what}, compared with {label}: {shown}{more}",
+                    problem=f"{len(keys)} {rows} {what}, compared with {label}: {shown}{more}",
                     where=self.table.table.location,
                     fix=_FIX,
                 )
 
     def _not_compared(self, what: str, fix: str) -> Finding:
         where = self.table.table.location
-        return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
+        return Finding(kind=FindingKind.NOT_COMPARED, problem=what, where=where, fix=fix)
 
 
 def table_sides(

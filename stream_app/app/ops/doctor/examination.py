@@ -220,7 +220,7 @@ class Examination:
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
         for change in changes_that_fail(self.tables.source.format, schema):
-            yield warning("table", change.what, change.fix)
+            yield warning("table", change.problem, change.fix)
 
 
 def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:

@@ -61,7 +61,7 @@ def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
         yield problem(
             "table",
-            f"{first.what}{more} ({first.where}), which snapshot {latest.snapshot_id} needs",
+            f"{first.problem}{more} ({first.where}), which snapshot {latest.snapshot_id} needs",
             f"{first.fix}; stream-app check {table.location} lists all",
         )
 

@@ -134,9 +134,9 @@ class Replay:
     def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
-        epochs = epochs_as_of(self.table.snapshots, append.known)
-        if append.known is not None and not dry_run:
-            self.quarantine.settle(dict.fromkeys(epochs, append.known.snapshot_id))
+        epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
+        if append.known_snapshot is not None and not dry_run:
+            self.quarantine.settle(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         own = _farthest(
             _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed_offsets
         )
@@ -253,7 +253,7 @@ class Replay:
     def _asks_for_columns(self, description: SourceTable) -> bool:
         """Return whether the records have columns, or column types, that the table lacks."""
         rules = EvolutionRules() if self.rules is None else self.rules
-        wanted = evolution(self.table.schema, description, rules.options, rules.made)
+        wanted = evolution(self.table.schema, description, rules.options, rules.made_columns)
         return any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes)
 
     def _check_tables(self, seen: Mapping[str, int]) -> None:

@@ -54,11 +54,11 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     digests = np.empty(2 * count, ">u8")
     _hash(
         count,
-        TextColumns(len(wide), *(int(one.ctypes.data) for one in tables)),
+        TextColumns(len(wide), *(int(array.ctypes.data) for array in tables)),
         int(texts.ctypes.data),
         int(places.ctypes.data),
         int(digests.ctypes.data),
-        LaneTables(*(int(one.ctypes.data) for one in (*lanes, state))),
+        LaneTables(*(int(array.ctypes.data) for array in (*lanes, state))),
     )
     return lanes_of(digests)
 

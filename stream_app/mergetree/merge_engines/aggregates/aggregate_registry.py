@@ -81,6 +81,6 @@ def folded_column(column: pa.Array, changes: SegmentChanges, how: ColumnAggregat
     try:
         return AGGREGATES[how.function](column, changes, how)
     except MergeError as error:
-        what = f"column {how.column!r}: {error.problem}" if how.column else error.problem
+        problem = f"column {how.column!r}: {error.problem}" if how.column else error.problem
         fix = error.fix.replace(ANY_COLUMN, how.column or ANY_COLUMN)
-        raise MergeError(what, where=error.where, fix=fix) from error
+        raise MergeError(problem, where=error.where, fix=fix) from error

@@ -56,13 +56,13 @@ def _all(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
 def _distinct(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     of_pair = _pairs(nested, elements)
     stands = np.flatnonzero(standing_elements(elements, of_pair))
-    kept = elements.where(stands).where(first_of_each(of_pair[stands]))
-    return nested_elements(nested, kept, count)
+    distinct = elements.where(stands).where(first_of_each(of_pair[stands]))
+    return nested_elements(nested, distinct, count)
 
 
 def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
     (values,) = nested.children
-    return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.at))))
+    return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.places))))
 
 
 def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
@@ -88,8 +88,8 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
     left = level[ends] - np.minimum(lowest[ends], 0)
     adds = np.cumsum(is_add)
     behind = np.repeat(adds[ends], ends - starts + 1) - adds
-    kept = is_add & (behind < np.repeat(left, ends - starts + 1))
-    return np.sort(order[np.flatnonzero(kept)])
+    is_left = is_add & (behind < np.repeat(left, ends - starts + 1))
+    return np.sort(order[np.flatnonzero(is_left)])
 
 
 def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
@@ -98,7 +98,7 @@ def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     """
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-        codes = value_codes(nested.children[0].take(pa.array(elements.at)))
+        codes = value_codes(nested.children[0].take(pa.array(elements.places)))
         return nested_elements(
             nested, _newest(elements, pair_numbers(elements.segments, codes)), count
         )
@@ -117,15 +117,15 @@ def updated_rows(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
         if how.nested_key:
-            kept = _newest(
+            chosen = _newest(
                 elements, pair_numbers(elements.segments, key_codes(rows, how.nested_key))
             )
         elif elements.undoes.any():
             stands = standing_elements(elements, pair_numbers(elements.segments, value_codes(rows)))
-            kept = elements.where(stands).in_order()
+            chosen = elements.where(stands).in_order()
         else:
-            kept = elements.in_order()
-        return nested_elements(nested, kept, count)
+            chosen = elements.in_order()
+        return nested_elements(nested, chosen, count)
 
     return folded_elements(column, changes, choose)
 
@@ -139,13 +139,13 @@ def partially_updated_rows(
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, _ = _without_nulls(nested, elements)
         elements = elements.in_order()
-        rows = nested.children[0].take(pa.array(elements.at))
+        rows = nested.children[0].take(pa.array(elements.places))
         of_pair = pair_numbers(elements.segments, key_codes(rows, how.nested_key))
         firsts = first_of_each(of_pair)
         chosen = of_pair[firsts]
         fields = [_newest_values(values, of_pair, chosen) for values in rows.flatten()]
-        made = pa.StructArray.from_arrays(fields, fields=list(rows.type))
-        return nested.with_children((made,), elements.segments[firsts], count)
+        merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
+        return nested.with_children((merged,), elements.segments[firsts], count)
 
     return folded_elements(column, changes, choose)
 
@@ -156,7 +156,7 @@ def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
 
 
 def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
-    rows = nested.children[0].take(pa.array(elements.at))
+    rows = nested.children[0].take(pa.array(elements.places))
     if rows.null_count:
         valid = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
         return elements.where(valid), rows.take(pa.array(valid))

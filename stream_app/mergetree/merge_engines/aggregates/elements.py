@@ -74,14 +74,14 @@ class Elements:
     """The elements of the changes of k segments, one segment after the other.
 
     Attributes:
-        at: int64 [m], their places in the column's children.
+        places: int64 [m], their places in the column's children.
         segments: int64 [m], from 0 on, ascending.
         changes: int64 [m], the change of each; a change's elements are together.
         undoes: bool [m], whether each undoes an element.
         rank: int64 [m], the order of values, in which a late change precedes the others.
     """
 
-    at: Indices
+    places: Indices
     segments: Indices
     changes: Indices
     undoes: Mask
@@ -90,7 +90,7 @@ class Elements:
     def where(self, chosen: Mask | Indices) -> Elements:
         """Return the elements where the mask is true."""
         return Elements(
-            self.at[chosen],
+            self.places[chosen],
             self.segments[chosen],
             self.changes[chosen],
             self.undoes[chosen],
@@ -131,12 +131,14 @@ def folded_elements(
         return rows
     taken = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
     nested = NestedColumn.of_column(column)
-    at, owners = nested.elements(changes.rows[taken])
+    places, owners = nested.elements(changes.rows[taken])
     number = np.cumsum(is_made) - 1
     segments = np.repeat(number, changes.lengths)[taken]
     late = changes.is_any(ChangeOp.ADD_OLDER)[taken]
     rank = np.where(late, -taken - 1, taken)
-    elements = Elements(at, segments[owners], taken[owners], undoes[taken][owners], rank[owners])
+    elements = Elements(
+        places, segments[owners], taken[owners], undoes[taken][owners], rank[owners]
+    )
     folded = choose(nested, elements, len(several))
     rows[several] = len(column) + np.arange(len(several))
     return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
@@ -144,8 +146,8 @@ def folded_elements(
 
 def nested_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Build arrays or maps of these elements, segment by segment."""
-    at = pa.array(elements.at)
-    children = tuple(child.take(at) for child in nested.children)
+    places = pa.array(elements.places)
+    children = tuple(child.take(places) for child in nested.children)
     return nested.with_children(children, elements.segments, count)
 
 

@@ -37,11 +37,11 @@ class HeldElements:
     """The elements of each segment.
 
     Attributes:
-        at: int64 [m], the places in the column's children.
+        places: int64 [m], the places in the column's children.
         segments: int64 [m], ascending.
     """
 
-    at: Indices
+    places: Indices
     segments: Indices
 
     @classmethod
@@ -49,11 +49,11 @@ class HeldElements:
         """Join all parts; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
-        return cls(np.concatenate([part.at for part in parts])[order], segments[order])
+        return cls(np.concatenate([part.places for part in parts])[order], segments[order])
 
     def where(self, chosen: Mask | Indices) -> HeldElements:
         """Return the elements where the mask is true."""
-        return HeldElements(self.at[chosen], self.segments[chosen])
+        return HeldElements(self.places[chosen], self.segments[chosen])
 
     def merged_with(self, other: HeldElements) -> HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
@@ -86,13 +86,15 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
         count = len(changes.starts)
         sizes = held.sizes(count)
         is_full = sizes >= how.count_limit
-        new = new.where(valid[new.at] & ~is_full[new.segments])
+        new = new.where(valid[new.places] & ~is_full[new.segments])
         new = new.where(new.positions() < (how.count_limit - sizes)[new.segments])
-        both = held.where(is_full[held.segments] | valid[held.at]).merged_with(new)
+        both = held.where(is_full[held.segments] | valid[held.places]).merged_with(new)
         if not how.nested_key:
             return both
         # A full segment keeps its elements, even if it has a key twice.
-        keys = np.where(is_full[both.segments], -np.arange(len(both.at)) - 1, codes[both.at])
+        keys = np.where(
+            is_full[both.segments], -np.arange(len(both.places)) - 1, codes[both.places]
+        )
         of_pair = pair_numbers(both.segments, keys - keys.min(initial=0))
         firsts = first_of_each(of_pair)
         last = np.zeros(len(firsts), np.int64)
@@ -100,15 +102,15 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
         return both.where(last[of_pair[firsts]])
 
     def take_back(held: HeldElements, gone: HeldElements) -> HeldElements:
-        held, gone = held.where(valid[held.at]), gone.where(valid[gone.at])
+        held, gone = held.where(valid[held.places]), gone.where(valid[gone.places])
         both = pair_numbers(
             np.concatenate((held.segments, gone.segments)),
-            np.concatenate((codes[held.at], codes[gone.at])),
+            np.concatenate((codes[held.places], codes[gone.places])),
         )
-        held = held.where(~np.isin(both[: len(held.at)], both[len(held.at) :]))
+        held = held.where(~np.isin(both[: len(held.places)], both[len(held.places) :]))
         if not how.nested_key:
             return held
-        of_pair = pair_numbers(held.segments, codes[held.at])
+        of_pair = pair_numbers(held.segments, codes[held.places])
         firsts = first_of_each(of_pair)
         last = np.zeros(len(firsts), np.int64)
         last[of_pair] = np.arange(len(of_pair))
@@ -132,23 +134,25 @@ def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAg
     def add(held: HeldElements, new: HeldElements) -> HeldElements:
         both = pair_numbers(
             np.concatenate((held.segments, new.segments)),
-            np.concatenate((codes[held.at], codes[new.at])),
+            np.concatenate((codes[held.places], codes[new.places])),
         )
-        ours, theirs = both[: len(held.at)], both[len(held.at) :]
-        place = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
-        place[ours] = np.arange(len(ours))
-        old = place[theirs]
-        old_rank = np.where(old >= 0, ranks[held.at][old] if len(ours) else 0, 0)
-        wins = has_row[new.at] & (ranks[new.at] > old_rank)
-        at = held.at.copy()
-        at[old[wins & (old >= 0)]] = new.at[wins & (old >= 0)]
-        is_gone = np.zeros(len(at), np.bool_)
-        is_gone[old[~has_row[new.at] & (old >= 0)]] = True
+        ours, theirs = both[: len(held.places)], both[len(held.places) :]
+        place_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
+        place_of_pair[ours] = np.arange(len(ours))
+        old = place_of_pair[theirs]
+        old_rank = np.where(old >= 0, ranks[held.places][old] if len(ours) else 0, 0)
+        wins = has_row[new.places] & (ranks[new.places] > old_rank)
+        places = held.places.copy()
+        places[old[wins & (old >= 0)]] = new.places[wins & (old >= 0)]
+        is_gone = np.zeros(len(places), np.bool_)
+        is_gone[old[~has_row[new.places] & (old >= 0)]] = True
         return (
-            HeldElements(at, held.segments).where(~is_gone).merged_with(new.where(wins & (old < 0)))
+            HeldElements(places, held.segments)
+            .where(~is_gone)
+            .merged_with(new.where(wins & (old < 0)))
         )
 
-    return _in_rounds(nested, changes, add, lambda there, _: there)
+    return _in_rounds(nested, changes, add, lambda held, _: held)
 
 
 def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
@@ -169,8 +173,8 @@ def _in_rounds(
         is_over = (changes.lengths <= number)[held.segments]
         finished.append(held.where(is_over))
         held = held.where(~is_over)
-        at, owners = nested.elements(changes.rows[places])
-        given = HeldElements(at, segments[owners])
+        element_places, owners = nested.elements(changes.rows[places])
+        new = HeldElements(element_places, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[places]
         undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
@@ -180,14 +184,14 @@ def _in_rounds(
         undoes &= has
         parts = (
             held.where((~(adds | older | undoes))[held.segments]),
-            given.where(begins[given.segments]),
-            add(held.where(adds[held.segments]), given.where(adds[given.segments])),
-            add(given.where(older[given.segments]), held.where(older[held.segments])),
-            take_back(held.where(undoes[held.segments]), given.where(undoes[given.segments])),
+            new.where(begins[new.segments]),
+            add(held.where(adds[held.segments]), new.where(adds[new.segments])),
+            add(new.where(older[new.segments]), held.where(older[held.segments])),
+            take_back(held.where(undoes[held.segments]), new.where(undoes[new.segments])),
         )
         held = HeldElements.joined(parts)
         has |= takes
     held = HeldElements.joined((*finished, held))
-    children = tuple(child.take(pa.array(held.at)) for child in nested.children)
-    made = nested.with_children(children, held.segments, count)
-    return made.take(pa.array(np.arange(count), mask=~has))
+    children = tuple(child.take(pa.array(held.places)) for child in nested.children)
+    values = nested.with_children(children, held.segments, count)
+    return values.take(pa.array(np.arange(count), mask=~has))

@@ -85,9 +85,9 @@ def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask
     return np.asarray(np.abs(values) >= bound, np.bool_)
 
 
-def product(one: Integers, other: Integers, scale: int) -> Integers:
+def product(left: Integers, right: Integers, scale: int) -> Integers:
     """Multiply at the same scale, rounded half up (away from zero)."""
-    return _rounded(one * other, 10**scale)
+    return _rounded(left * right, 10**scale)
 
 
 def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
@@ -158,14 +158,14 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     has = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
         for segments, places in changes.rounds(counts):
-            given, before, divides = values[places], result[segments], minus[places]
+            factors, before, divides = values[places], result[segments], minus[places]
             if is_whole:
-                quotient = _whole_quotient(before, given, divides & has[segments])
+                quotient = _whole_quotient(before, factors, divides & has[segments])
                 quotient = _wrapped(quotient, column.type)
             else:
-                quotient = before / given
-            product = _wrapped(before * given, column.type) if is_whole else before * given
-            new = np.where(divides, quotient, np.where(has[segments], product, given))
+                quotient = before / factors
+            product = _wrapped(before * factors, column.type) if is_whole else before * factors
+            new = np.where(divides, quotient, np.where(has[segments], product, factors))
             takes = has[segments] | ~divides
             result[segments] = np.where(takes, new, before)
             has[segments] = takes
@@ -238,12 +238,12 @@ def _decimal_product(
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)
     for segments, places in changes.rounds(counts):
-        given, before, had = whole[places], result[segments], has[segments]
+        factors, before, had = whole[places], result[segments], has[segments]
         divides = minus[places]
-        ones = np.where(divides & had, given, 1)
+        ones = np.where(divides & had, factors, 1)
         divided = quotient(before, ones, kind.scale)
-        multiplied = product(before, given, kind.scale)
-        new = np.where(had, np.where(divides, divided, multiplied), given)
+        multiplied = product(before, factors, kind.scale)
+        new = np.where(had, np.where(divides, divided, multiplied), factors)
         takes = had | ~divides
         result[segments] = np.where(takes, new, before)
         has[segments] = takes & ~overflows(result[segments], kind, is_sum=False)

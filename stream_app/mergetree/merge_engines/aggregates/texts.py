@@ -71,7 +71,7 @@ def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Ar
 
         texts       ["a,b", "b,c", "a", "a,d"]     segments   [0, 0, 1, 1]
         parts       ["a", "b", "b", "c", "a", "a", "d"]
-        kept        [F,   F,   F,   T,   F,   F,   T]
+        adds        [F,   F,   F,   T,   F,   F,   T]
                     ["a,b", "c", "a", "d"]         segments   [0, 0, 1, 1]
 
     Args:
@@ -87,8 +87,8 @@ def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Ar
     is_new = np.zeros(len(parts), np.bool_)
     is_new[np.unique(numbered, return_index=True)[1]] = True
     is_full = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
-    kept = is_new & is_full & ~is_first[parents]
-    distinct = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(kept))])
-    all_owners = np.concatenate((segments[is_first], owners[kept]))
+    adds = is_new & is_full & ~is_first[parents]
+    distinct = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(adds))])
+    all_owners = np.concatenate((segments[is_first], owners[adds]))
     order = np.argsort(all_owners, kind="stable")
     return distinct.take(pa.array(order)), all_owners[order]

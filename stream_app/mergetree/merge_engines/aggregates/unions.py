@@ -47,9 +47,9 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
     union = UNIONS[function]
 
     def unite(values: pa.Array, bounds: Indices) -> pa.Array:
-        given, cuts = values.to_pylist(), bounds.tolist()
+        sets, cuts = values.to_pylist(), bounds.tolist()
         try:
-            return pa.array([union(given[a:b]) for a, b in pairwise(cuts)], values.type)
+            return pa.array([union(sets[a:b]) for a, b in pairwise(cuts)], values.type)
         except _UNREADABLE as error:
             raise _unreadable(function, error) from error
 
@@ -99,9 +99,9 @@ def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
     for value in values[1:]:
         _check_hll(value)
         _check_hll(so_far)
-        given = datasketches.hll_sketch.deserialize(value)
-        union = datasketches.hll_union(given.lg_config_k)
-        union.update(given)
+        sketch = datasketches.hll_sketch.deserialize(value)
+        union = datasketches.hll_union(sketch.lg_config_k)
+        union.update(sketch)
         union.update(datasketches.hll_sketch.deserialize(so_far))
         so_far = bytes(union.get_result(datasketches.tgt_hll_type.HLL_4).serialize_compact())
     return so_far

@@ -156,8 +156,8 @@ class AppendCompactPlanner:
         names = {entry.file.file_name for entry in live}
         by_partition: dict[bytes, list[DataFileMeta]] = {}
         for partition, files in again:
-            there = [file for file in files if file.file_name in names]
-            by_partition.setdefault(partition, []).extend(there)
+            live_files = [file for file in files if file.file_name in names]
+            by_partition.setdefault(partition, []).extend(live_files)
         return by_partition
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:

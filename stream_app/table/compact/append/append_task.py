@@ -124,13 +124,13 @@ def _check_order(table: FileStoreTable, order: RowOrder) -> None:
     fields, keys = table.schema.fields, table.schema.partition_keys
     for name in order.columns:
         if name not in fields.names:
-            what = f"there is no column {name!r}{did_you_mean(name, fields.names)}"
+            problem = f"there is no column {name!r}{did_you_mean(name, fields.names)}"
         elif name in keys:
-            what = f"{name!r} is a partition column, which all rows of a partition share"
+            problem = f"{name!r} is a partition column, which all rows of a partition share"
         elif fields.field(name).data_type.is_nested:
-            what = f"{name!r} is nested, and has no order"
+            problem = f"{name!r} is nested, and has no order"
         elif order.columns.count(name) > 1:
-            what = f"{name!r} is named twice"
+            problem = f"{name!r} is named twice"
         else:
             continue
-        raise UsageError(f"--order-by: {what}", where=table.location, fix="mend --order-by")
+        raise UsageError(f"--order-by: {problem}", where=table.location, fix="mend --order-by")

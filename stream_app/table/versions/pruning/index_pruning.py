@@ -197,14 +197,14 @@ class _FileAnswers:
 
 
 def _all_of(answers: Iterable[MayPass]) -> MayPass:
-    known = [rows for rows in answers if rows is not None]
-    return reduce(and_, known) if known else None
+    decided = [rows for rows in answers if rows is not None]
+    return reduce(and_, decided) if decided else None
 
 
 def _any_of(answers: Iterable[MayPass]) -> MayPass:
     answers = list(answers)
-    known = [rows for rows in answers if rows is not None]
-    return reduce(or_, known) if len(known) == len(answers) else None
+    decided = [rows for rows in answers if rows is not None]
+    return reduce(or_, decided) if len(decided) == len(answers) else None
 
 
 def index_pruning(

@@ -121,12 +121,12 @@ def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning |
     """Return the pruning by bucket keys that a condition allows; None if it allows any."""
     keys = schema.bucket_keys
     columns = [possible_values(predicate, name) for name in keys]
-    known = [values for values in columns if values is not None]
-    if not keys or not schema.core_options.hashes_by_default or len(known) < len(keys):
+    value_sets = [values for values in columns if values is not None]
+    if not keys or not schema.core_options.hashes_by_default or len(value_sets) < len(keys):
         return None
-    if prod(len(values) for values in known) > _KEYS_MAX:
+    if prod(len(values) for values in value_sets) > _KEYS_MAX:
         return None
     types = schema.fields.project(keys).types
     return BucketPruning(
-        frozenset(murmur_hash(encode_row(values, types)) for values in product(*known))
+        frozenset(murmur_hash(encode_row(values, types)) for values in product(*value_sets))
     )

@@ -36,7 +36,7 @@ class ScanPruning:
     partition_type: RowType
     buckets: BucketPruning | None
     hashes_as_today: Callable[[int], bool]
-    _known: dict[bytes, bool] = field(init=False, default_factory=dict)
+    _may_match: dict[bytes, bool] = field(init=False, default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that may have a partition with a matching row."""
@@ -63,14 +63,14 @@ class ScanPruning:
     def _may_hold(self, partition: bytes) -> bool:
         if self.condition is None:
             return True
-        if partition not in self._known:
+        if partition not in self._may_match:
             values = deserialize_row(partition, self.partition_type.types)
             stats = {
                 name: ColumnStats(value, value, int(value is None))
                 for name, value in zip(self.partition_type.names, values, strict=True)
             }
-            (self._known[partition],) = self.condition.passing([(1, stats)])
-        return self._known[partition]
+            (self._may_match[partition],) = self.condition.passing([(1, stats)])
+        return self._may_match[partition]
 
 
 def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:

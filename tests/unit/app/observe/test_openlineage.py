@@ -171,8 +171,8 @@ def test_a_problem_lasts_until_the_service_takes_an_event(job: TableJob) -> None
             while not listeners.problems():
                 time.sleep(0.01)
             [problem] = listeners.problems()
-            assert "OpenLineage's service did not take an event" in problem.what
-            assert "quince" not in problem.what
+            assert "OpenLineage's service did not take an event" in problem.problem
+            assert "quince" not in problem.problem
             while listeners.problems():
                 watched.events.looked(True)
                 time.sleep(0.01)

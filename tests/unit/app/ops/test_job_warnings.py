@@ -54,7 +54,7 @@ def test_a_column_that_comes_later_is_warned_of_too(tmp_path: Path) -> None:
     job.run(with_time_of_day("shop.orders", 2))
     [warning] = warnings_of(job.database)
     assert (warning.table, warning.is_lasting) == ("ods.orders", True)
-    assert warning.what.startswith(COLUMN)
+    assert warning.problem.startswith(COLUMN)
 
 
 def test_a_table_that_is_made_anew_has_its_own(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_a_ghost_is_left_out_with_one_warning(
     assert [line.partition(" ")[0] for line in warned] == ["shop._orders_gho", "shop._orders_ghc"]
     assert "an online schema change of orders" in warned[0]
     assert "sync.table-mapping" in warned[0]
-    assert [warning.what for warning in state_of(job.checkpoint).warnings] == [
+    assert [warning.problem for warning in state_of(job.checkpoint).warnings] == [
         line.partition("\n")[0] for line in warned
     ]
     assert [feed.name for feed in job.committer.tables.feeds] == ["orders"]

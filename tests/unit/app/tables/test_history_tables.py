@@ -13,6 +13,7 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.errors import UsageError
 from stream_app.planning.schema.schema_changes import DropColumn
 from stream_app.table.schema.alter import alter_table
+from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.histories.auto_cdc import Event, Version, versions_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.table_writer import read_rows
@@ -76,14 +77,18 @@ def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"deletion-vectors.enabled": "true"},
+        {"deletion-vectors.enabled": "true", "history.untracked-columns": "n"},
         {"changelog-producer": "lookup", "file.format": "orc"},
         {
             "changelog-producer": "input",
             "write-buffer-size": "800 b",
             "write-buffer-spillable": "false",
         },
-        {"changelog-producer": "full-compaction", "write-buffer-size": "800 b"},
+        {
+            "changelog-producer": "full-compaction",
+            "write-buffer-size": "800 b",
+            "history.untracked-columns": "n",
+        },
     ],
     ids=["vectors", "lookup", "flushes", "spills"],
 )
@@ -97,21 +102,86 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
     job = DatabaseJob(tmp_path, tables={f"orders.options.{key}": one for key, one in own.items()})
     events: list[Event] = []
     moment = 1000
-    for _ in range(4):
+    is_untracked = "history.untracked-columns" in options
+    for epoch in range(6):
         messages = []
-        for _ in range(60):
+        for number in range(40):
             moment += random.choice([0, 1, 5])
-            event = Event(random.randrange(9), moment, random.choice([None, "x", "y", "z"]))
-            row = {"id": event.key, "v": event.value, "n": 0}
-            op = "d" if event.value is None else "u"
-            messages.append(change("shop.orders", row, op=op, at_ms=moment))
-            events.append(event)
+            at = moment - random.choice([0, 0, 0, 2, 9, 50])
+            value = random.choice([None, "x", "y", "z"])
+            n = 40 * epoch + number if is_untracked and value else 0
+            events.append(Event(random.randrange(9), at, value, n))
+            row = {"id": events[-1].key, "v": value, "n": n}
+            op = "u" if value else "d"
+            messages.append(change("shop.orders", row, op=op, at_ms=at))
         job.run(*messages)
+        if epoch == 3:
+            job.start()
     job.wait()
     assert [
-        Version(key, start, end, value) for key, start, end, _, value, _ in versions(job, "orders")
+        Version(key, start, end, value, n)
+        for key, start, end, _, value, n in versions(job, "orders")
     ] == versions_of(events)
     check_chain(job.table("orders"))
+
+
+def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    one = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", one, at_ms=1000))
+    job.run(
+        change("shop.orders", {**one, "n": 2}, one, at_ms=3000),
+        change("shop.orders", {"id": 2, "v": "b", "n": 2}, op="d", at_ms=3000),
+    )
+    assert versions(job, "orders") == [(1, 1000, None, True, "a", 2)]
+    job.start()
+    job.run(
+        change("shop.orders", {**one, "v": "late", "n": 7}, one, at_ms=2000),
+        change("shop.orders", {"id": 2, "v": "late", "n": 7}, at_ms=2000),
+    )
+    assert versions(job, "orders") == [
+        (1, 1000, 2000, False, "a", 1),
+        (1, 2000, 3000, False, "late", 7),
+        (1, 3000, None, True, "a", 2),
+        (2, 2000, 3000, False, "late", 7),
+    ]
+
+
+def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
+    late = {"orders.options.history.late-changes": OneSetting("10 s")}
+    job = DatabaseJob(tmp_path, tables=HISTORY | late)
+    one = {"id": 1, "v": "a", "n": 1}
+    for second in range(1, 33):
+        job.run(change("shop.orders", one, at_ms=1000 * second))
+    table = job.table("orders")
+    snapshot = table.snapshots.latest()
+    assert snapshot is not None
+    hidden = [
+        entry.index_file
+        for entry in index_manifest(table, snapshot.index_manifest).entries
+        if entry.holds_hidden_changes
+    ]
+    assert 1 <= len(hidden) <= 4
+    assert 10 <= sum(file.row_count for file in hidden) <= 22
+    on_disk = [path.name for path in Path(table.location).rglob("hidden-*")]
+    assert {file.file_name for file in hidden} <= set(on_disk)
+    check_chain(table)
+
+
+def test_hidden_changes_follow_the_columns(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    one = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", one, at_ms=1000), change("shop.orders", one, at_ms=5000))
+    more = {**one, "note": "new"}
+    job.run(change("shop.orders", more, one, at_ms=6000))
+    job.run(change("shop.orders", {**more, "v": "b"}, one, at_ms=4000))
+    rows = sorted(read_rows(job.table("orders")), key=lambda row: row["valid_from"])
+    assert [(row["v"], row["note"], millis(row["valid_from"])) for row in rows] == [
+        ("a", None, 1000),
+        ("b", "new", 4000),
+        ("a", None, 5000),
+        ("a", "new", 6000),
+    ]
 
 
 def test_a_history_follows_new_columns(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_what_spark_has_noted_is_read(folder: Folder) -> None:
 
 
 def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
-    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
     assert writer.newest() is None
     assert not writer.has_first_offsets()
     writer.begin_query()
@@ -154,7 +154,7 @@ def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
 
 def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
     folder = open_folder(f"s3://{s3.new_bucket()}/c", s3.options, no_session)
-    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
     for epoch in range(4):
         with s3.counted() as requests:
             writer.begin(epoch, {"t": {"0": epoch}}, 5)

@@ -41,7 +41,9 @@ WHOLE = JobState(
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
     origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
     refused={Origin("eu", "", "odd name"): "name it"},
-    warnings=(JobWarning(table="orders", what="column at is cut", fix="correct", is_lasting=True),),
+    warnings=(
+        JobWarning(table="orders", problem="column at is cut", fix="correct", is_lasting=True),
+    ),
 )
 EARLIER = {
     "table": "/w/shop.db/orders",
@@ -109,15 +111,18 @@ def test_a_file_that_no_release_wrote_is_refused(tmp_path: Path, name: str) -> N
 def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     file = JobStateFile(a_folder(tmp_path))
     cut = JobWarning(
-        table="orders", what="column at is a TIME", fix="make it anew", is_lasting=True
+        table="orders", problem="column at is a TIME", fix="make it anew", is_lasting=True
     )
-    file.warn([cut, JobWarning(what="no numbers", fix="set stream.metrics-port")])
+    file.warn([cut, JobWarning(problem="no numbers", fix="set stream.metrics-port")])
     assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it anew"
     (tmp_path / "job_state.json").rename(tmp_path / "before")
     file.warn([cut])
     assert files_in(file.folder) == ["before"], "it is known"
     (tmp_path / "before").rename(tmp_path / "job_state.json")
-    assert [one.what for one in state_of(file.folder).warnings] == [cut.what, "no numbers"]
+    assert [warning.problem for warning in state_of(file.folder).warnings] == [
+        cut.problem,
+        "no numbers",
+    ]
     JobStateFile(file.folder).begin("arrays")
     assert state_of(file.folder).warnings == (cut,), "each start finds the others anew"
     assert state_of(file.folder).decoder == "arrays"
@@ -127,8 +132,8 @@ def test_a_passing_warning_ends_with_its_cause(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = JobStateFile(a_folder(tmp_path))
-    stays = JobWarning(what="no numbers", fix="set stream.metrics-port")
-    lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="correct the cause")
+    stays = JobWarning(problem="no numbers", fix="set stream.metrics-port")
+    lags = JobWarning(table="db.t", problem="Iceberg's readers lag", fix="correct the cause")
     file.warn([stays])
     file.note_passing("callbacks", [lags])
     file.note_passing("callbacks", [lags])

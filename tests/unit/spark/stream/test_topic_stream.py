@@ -94,7 +94,7 @@ def stream_of(checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules)
         rules=rules,
         source=topics,
         epoch_log=EpochLog(checkpoint, goes_back=True),
-        writer=EpochLogWriter(checkpoint, kept=3),
+        writer=EpochLogWriter(checkpoint, epochs_kept=3),
         give=sink,
         failure=lambda: None,
         jobs=NoJobs(),

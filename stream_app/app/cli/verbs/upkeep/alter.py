@@ -148,8 +148,8 @@ class _Append(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         assert option_string is not None, "these arguments have names"
-        given = [*getattr(namespace, self.dest), (option_string, values)]
-        setattr(namespace, self.dest, given)
+        arguments = [*getattr(namespace, self.dest), (option_string, values)]
+        setattr(namespace, self.dest, arguments)
 
 
 def add_schema_changes(parser: argparse.ArgumentParser) -> None:
@@ -168,17 +168,17 @@ def add_schema_changes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def schema_changes(given: Sequence[tuple[str, Any]]) -> list[change.SchemaChange]:
+def schema_changes(arguments: Sequence[tuple[str, Any]]) -> list[change.SchemaChange]:
     """The changes that a parser collected.
 
     Raises:
         UsageError: no change is given, or a change cannot be parsed.
     """
-    if not given:
+    if not arguments:
         raise UsageError("no change is given", fix=f"give one of {', '.join(CHANGES)}, {_DROP_KEY}")
     return [
         change.DropPrimaryKey() if name == _DROP_KEY else CHANGES[name][2](value)
-        for name, value in given
+        for name, value in arguments
     ]
 
 

@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _listing(table: FileStoreTable) -> Iterator[str]:
     facts = list(branch_facts(table))
-    for one in facts:
-        yield f"{one.name}: {_versions(one)}"
+    for branch in facts:
+        yield f"{branch.name}: {_versions(branch)}"
     if not facts:
         yield "the table has no branches"
 

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)
     tag = new_tag(table, args.name, args.snapshot, retained_ms)
-    kept = "for ever"
+    retention = "for ever"
     if tag.time_retained_ms is not None:
-        kept = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
+        retention = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
     number, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
-    plan = f"tag {tag.name!r}: snapshot {number} of {time}, kept {kept}"
+    plan = f"tag {tag.name!r}: snapshot {number} of {time}, kept {retention}"
     return run_upkeep(args, [plan], lambda: tag_on_request(table, tag))

@@ -94,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
     """
     keys = [f"partition.{option}" for option, _, _ in _OPTIONS.values()]
-    given = {key: value for key in keys if (value := getattr(args, key)) is not None}
-    if "partition.expiration-time" in given:
-        duration_argument("--expiration-time", given["partition.expiration-time"])
-    table = open_for_writing(named_table(args.table)).with_options(given)
+    options = {key: value for key in keys if (value := getattr(args, key)) is not None}
+    if "partition.expiration-time" in options:
+        duration_argument("--expiration-time", options["partition.expiration-time"])
+    table = open_for_writing(named_table(args.table)).with_options(options)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
         raise UsageError(
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
             where=table.location,
             fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
         )
-    _check_pattern(given.get("partition.timestamp-pattern"), table.schema.partition_keys)
+    _check_pattern(options.get("partition.timestamp-pattern"), table.schema.partition_keys)
     expire = ExpirePartitions(table, retention)
 
     expiry = expire.plan()

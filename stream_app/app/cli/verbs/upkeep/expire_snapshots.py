@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
     going = snapshots.numbers
-    stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
+    stays = "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     if going:
         newest = time_text(snapshots.versions[-1].time_millis)
         gone = _range_text("snapshot", going)
@@ -124,9 +124,9 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
 
 
-def _range_text(what: str, going: Sequence[int]) -> str:
-    first, last = going[0], going[-1]
-    return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
+def _range_text(noun: str, numbers: Sequence[int]) -> str:
+    first, last = numbers[0], numbers[-1]
+    return f"{noun} {first} goes" if first == last else f"{noun}s {first} to {last} go"
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:

@@ -125,9 +125,10 @@ def _plan_lines(
         yield f"option 'bucket': {table.options.bucket} → {option.value}"
     if not plan:
         yield "all partitions have their number of buckets"
-    for one in plan:
-        files = f"{counted(one.files, 'file')}, {size_text(one.bytes)}"
-        yield f"{_name(table, one)}: {one.before} → {counted(one.after, 'bucket')} ({files})"
+    for planned in plan:
+        files = f"{counted(planned.files, 'file')}, {size_text(planned.bytes)}"
+        buckets = counted(planned.after, "bucket")
+        yield f"{_name(table, planned)}: {planned.before} → {buckets} ({files})"
 
 
 def _name(table: FileStoreTable, planned: PlannedRescale) -> str:

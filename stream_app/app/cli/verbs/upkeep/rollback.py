@@ -51,12 +51,12 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         f"snapshot {target.snapshot_id} of {time_text(target.time_millis)} becomes the newest"
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
-    for what, going in (
+    for noun, lost in (
         ("snapshots", numbers.snapshots),
         ("long-lived changelogs", numbers.changelogs),
     ):
-        if going:
-            yield f"  {what} that go: {len(going)}, from {going[-1]} to {going[0]}"
+        if lost:
+            yield f"  {noun} that go: {len(lost)}, from {lost[-1]} to {lost[0]}"
     if numbers.tags:
         yield f"  tags that go: {', '.join(numbers.tags)}"
     if numbers.consumers:

@@ -33,11 +33,11 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyTable:
-    """The table of a job of one table. Implements `loading.PreparedTables`.
+class CheckedTable:
+    """The opened table of a job of one table. Implements `loading.PreparedTables`.
 
     Attributes:
-        warnings: warnings about columns that the first messages have.
+        warnings: warnings about columns in the first messages.
     """
 
     table: FileStoreTable
@@ -66,17 +66,17 @@ class SampledDatabase:
     first_messages: pa.Table
 
 
-KnownTables = OnlyTable | SampledDatabase
-"""The facts about a job's tables that are known before the job begins."""
+CheckedTables = CheckedTable | SampledDatabase
+"""The outcome of the checks: the job's only table, or a sample of its database."""
 
 
-def known_tables(
+def checked_tables(
     job_tables: SingleTableOrDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
     *,
     reads_first: bool,
-) -> KnownTables:
+) -> CheckedTables:
     """Check the first messages, and open or create the job's only table.
 
     Args:
@@ -91,7 +91,7 @@ def known_tables(
         case SingleTable():
             wanted = wanted_schema(job_tables.table, clock)
             warnings = _column_warnings(job_tables, topics, wanted, reads_them=reads_first)
-            return OnlyTable(job_table(job_tables, wanted, clock), warnings)
+            return CheckedTable(job_table(job_tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(job_tables.source, topics))
             warn_of_first_messages(job_tables, messages, clock)

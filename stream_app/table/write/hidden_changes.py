@@ -1,0 +1,252 @@
+"""Reads and writes the hidden changes of one bucket, for a table with a history.
+
+The bucket's writer calls it (`mergetree.history_versions`). The changes are index files of an own
+type, so a snapshot, a tag and a rollback have the hidden changes of their versions. An epoch with
+hidden changes adds a file, and merges it with the files that are not much larger. So a bucket has
+few files, and a change is rewritten few times. Reads are cached, because a file never changes.
+
+Spark's AUTO CDC keeps these changes in an auxiliary table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.recent_files import RecentFiles
+from stream_app.mergetree.key_value_batch import Indices, integer_view, key_order, rows_at
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
+from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
+from stream_app.model.files.index_file_meta import (
+    HIDDEN_CHANGES,
+    IndexFileMeta,
+    IndexManifestEntry,
+)
+from stream_app.model.files.manifest_entry import FileKind
+from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
+from stream_app.model.schema.history_columns import HistoryColumns
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import index_manifest
+
+_PREFIX = "hidden"
+"""Names are ``hidden-SCHEMA-NUMBER-…``, with the schema's id and the number of the writing."""
+_CACHED_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRows:
+    """The rows of a file.
+
+    Attributes:
+        newest: the latest start among them, as its column's integer.
+    """
+
+    rows: pa.RecordBatch
+    newest: int
+
+
+RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file: file.rows.nbytes)
+
+
+@dataclass(slots=True, kw_only=True)
+class HiddenChangesOfBucket:
+    """Implements `mergetree.file_access.HiddenChanges`.
+
+    Attributes:
+        late: how much older than the newest change a merged file's changes may be.
+    """
+
+    table: FileStoreTable
+    partition: bytes
+    bucket: int
+    columns: HistoryColumns
+    late: timedelta
+    _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
+
+    @staticmethod
+    def of_table(
+        table: FileStoreTable, partition: bytes, bucket: int
+    ) -> HiddenChangesOfBucket | None:
+        """Return a bucket's hidden changes; None if the table keeps none.
+
+        Changes that are ordered by offsets are never late.
+        """
+        columns, late_ms = table.schema.history, table.options[HISTORY_LATE_CHANGES]
+        if columns is None or not late_ms or columns.sequence == "offset":
+            return None
+        return HiddenChangesOfBucket(
+            table=table,
+            partition=partition,
+            bucket=bucket,
+            columns=columns,
+            late=timedelta(milliseconds=late_ms),
+        )
+
+    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+        """See `HiddenChanges.find`.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        places: list[Indices] = [np.empty(0, np.int64)]
+        parts = [_no_rows(self.table.layout().schema)]
+        files = [self._file(entry) for entry in self._files()]
+        stored = (file.rows for file in files if since is None or file.newest >= since)
+        for rows in (*stored, *self._numbered()):
+            at, rows_of_keys = rows_with_keys(keys, rows, keys.schema.names)
+            places.append(at)
+            parts.append(rows_at(rows, rows_of_keys))
+        return RowsOfKeys(np.concatenate(places), pa.concat_batches(parts))
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """See `HiddenChanges.add`."""
+        self._added.append(rows)
+
+    def finish(self) -> tuple[IndexManifestEntry, ...]:
+        """See `HiddenChanges.finish`."""
+        if not self._added:
+            return ()
+        files, added = self._files(), self._numbered()
+        count = sum(rows.num_rows for rows in added)
+        merged = files_to_merge([entry.index_file.row_count for entry in files], count)
+        older = [self._file(files[at]).rows for at in merged]
+        written = self._write(self._newest([*older, *added]), self._next_number + len(added) - 1)
+        self._added = []
+        self._entries = [*(entry for at, entry in enumerate(files) if at not in merged), *written]
+        return (*(files[at].as_delete() for at in merged), *written)
+
+    def _newest(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return the newest change of each start, in order, without those that are too old."""
+        rows = pa.concat_batches(parts)
+        order, last = key_order(rows, self.table.layout())
+        rows = rows_at(rows, order[last])
+        starts = rows.column(self.columns.valid_from)
+        return rows.filter(pc.greater_equal(starts, pc.subtract(pc.max(starts), self.late)))
+
+    @property
+    def _next_number(self) -> int:
+        return 1 + max((_numbers(entry)[1] for entry in self._files()), default=-1)
+
+    def _numbered(self) -> list[pa.RecordBatch]:
+        """Return the added rows with sequence numbers greater than those in the files."""
+        number = self._next_number
+        return [_with_number(rows, number + at) for at, rows in enumerate(self._added)]
+
+    def _files(self) -> Sequence[IndexManifestEntry]:
+        """The bucket's files in the newest snapshot, which has all earlier epochs."""
+        if self._entries is None:
+            latest = None if self.table.is_emptied else self.table.snapshots.latest()
+            manifest = index_manifest(self.table, latest.index_manifest if latest else None)
+            bucket = self.partition, self.bucket
+            self._entries = [
+                entry
+                for entry in manifest.entries
+                if entry.holds_hidden_changes and (entry.partition, entry.bucket) == bucket
+            ]
+        return self._entries
+
+    def _file(self, entry: IndexManifestEntry) -> HiddenRows:
+        path = self.table.paths.index_file(self.partition, self.bucket, entry.index_file)
+        # Rows are in the table's schema, which may change while this process runs.
+        key = f"{path} {self.table.schema.schema_id}"
+        return RECENT_HIDDEN.get(key, lambda: self._read(path, entry))
+
+    def _read(self, path: str, entry: IndexManifestEntry) -> HiddenRows:
+        reader = self.table.bucket_files(self.partition, self.bucket).reader
+        rows = pa.concat_batches(list(reader.read(path, _as_data_file(entry))))
+        starts = integer_view(rows.column(self.columns.valid_from))
+        return HiddenRows(rows, pc.max(starts).as_py())
+
+    def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
+        name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
+        files = self.table.bucket_files(self.partition, self.bucket)
+        folder = self.table.paths.index_folder_of(self.partition, self.bucket)
+        writer = replace(files, folder=folder).index_writer(name)
+        try:
+            writer.write(rows)
+            written = writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+        return [
+            IndexManifestEntry(
+                kind=FileKind.ADD,
+                partition=self.partition,
+                bucket=self.bucket,
+                index_file=IndexFileMeta(
+                    index_type=HIDDEN_CHANGES,
+                    file_name=file.file_name,
+                    file_size=file.file_size,
+                    row_count=file.row_count,
+                ),
+            )
+            for file in written
+        ]
+
+
+def files_to_merge(row_counts: Sequence[int], added: int) -> list[int]:
+    """Return the places of the files with which added rows are merged.
+
+    These are the smaller files, as long as the next one has at most twice the rows so far.
+    """
+    merged: list[int] = []
+    for at in sorted(range(len(row_counts)), key=lambda at: row_counts[at]):
+        if row_counts[at] > 2 * added:
+            break
+        merged.append(at)
+        added += row_counts[at]
+    return merged
+
+
+def _numbers(entry: IndexManifestEntry) -> tuple[int, int]:
+    """Return the schema's id and the number of a file, which its name has.
+
+    Raises:
+        CorruptFileError: the name is another.
+    """
+    name = entry.index_file.file_name
+    match name.split("-")[:3]:
+        case [prefix, schema_id, number] if (
+            prefix == _PREFIX and schema_id.isdecimal() and number.isdecimal()
+        ):
+            return int(schema_id), int(number)
+    raise CorruptFileError(
+        f"the file {name!r} of hidden changes has no name of stream_app",
+        fix="roll the table back to a tag",
+    )
+
+
+def _as_data_file(entry: IndexManifestEntry) -> DataFileMeta:
+    """Describe a file as a reader of data files needs it."""
+    file, (schema_id, number) = entry.index_file, _numbers(entry)
+    return DataFileMeta(
+        file_name=file.file_name,
+        file_size=file.file_size,
+        row_count=file.row_count,
+        min_key=EMPTY_ROW,
+        max_key=EMPTY_ROW,
+        key_stats=EMPTY_STATS,
+        value_stats=EMPTY_STATS,
+        min_sequence_number=0,
+        max_sequence_number=number,
+        schema_id=schema_id,
+        level=0,
+    )
+
+
+def _with_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    at = rows.schema.get_field_index(SEQUENCE_NUMBER)
+    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+    return rows.set_column(at, rows.schema.field(at), numbers)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)

@@ -1,0 +1,43 @@
+"""The hidden changes of one bucket, in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import integer_view, rows_at
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+
+
+class HiddenInMemory:
+    """Implements `mergetree.file_access.HiddenChanges`; a batch is a file."""
+
+    def __init__(self, schema: pa.Schema, start: str) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self._schema = schema
+        self._start = start
+
+    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+        """See `HiddenChanges.find`; what may be absent is."""
+        places = [np.empty(0, np.int64)]
+        parts = [pa.RecordBatch.from_pylist([], schema=self._schema)]
+        for batch in self.batches:
+            starts = integer_view(batch.column(self._start)).to_numpy(zero_copy_only=False)
+            if since is not None and starts.max() < since:
+                continue
+            at, rows = rows_with_keys(keys, batch, keys.schema.names)
+            places.append(at)
+            parts.append(rows_at(batch, rows))
+        return RowsOfKeys(np.concatenate(places), pa.concat_batches(parts))
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """See `HiddenChanges.add`."""
+        at = rows.schema.get_field_index(SEQUENCE_NUMBER)
+        numbers = pa.repeat(pa.scalar(len(self.batches), pa.int64()), rows.num_rows)
+        self.batches.append(rows.set_column(at, rows.schema.field(at), numbers))
+
+    def finish(self) -> tuple[IndexManifestEntry, ...]:
+        """Write nothing."""
+        return ()
