@@ -144,14 +144,14 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def measure(parts: Sequence[Part], given: argparse.Namespace) -> Iterator[Goal]:
+def measure(parts: Sequence[Part], options: argparse.Namespace) -> Iterator[Goal]:
     """The goals of parts, one after another."""
-    tenth = 10 if given.quick else 1
+    tenth = 10 if options.quick else 1
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="stream_app-goals-") as folder:
-            messages = given.messages // tenth
+            messages = options.messages // tenth
             yield from part(
-                Setup(Path(folder), messages, tenth, given.sink_python, given.sink_jars)
+                Setup(Path(folder), messages, tenth, options.sink_python, options.sink_jars)
             )
 
 
@@ -164,17 +164,17 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] = PARTS) -
     parser.add_argument("--sink-python", metavar="PYTHON", help="with PySpark 4.0")
     parser.add_argument("--sink-jars", metavar="JARS", help="Paimon's connector for Spark 4.0")
     parser.add_argument("--record", type=Path, metavar="FILE")
-    given = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     measured = []
     print("| goal | measured | bound | |\n| --- | ---: | ---: | --- |")
-    for goal in measure([parts[name] for name in given.part or parts], given):
+    for goal in measure([parts[name] for name in options.part or parts], options):
         measured.append(goal)
         print(goal.line(), flush=True)
-    if given.record:
+    if options.record:
         figures = {
             goal.name: round(goal.measured, 3) for goal in measured if goal.measured is not None
         }
-        with given.record.open("a", encoding="utf-8") as sink:
+        with options.record.open("a", encoding="utf-8") as sink:
             sink.write(json.dumps({"version": __version__, **figures}, ensure_ascii=False) + "\n")
     missed = [goal.name for goal in measured if not goal.is_met]
     if missed:

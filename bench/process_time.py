@@ -28,7 +28,7 @@ INTERVAL_S = 0.05
 class Times(NamedTuple):
     """The ticks of one process, and those of ended children for which it has waited."""
 
-    own: int
+    own_ticks: int
     waited: int
 
 
@@ -192,8 +192,8 @@ def _processes() -> tuple[dict[Process, Times], dict[int, list[Process]]]:
             words = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        own, waited = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
+        own_ticks, waited = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
         process = int(folder.name), int(words[19])
-        times[process] = Times(own, waited)
+        times[process] = Times(own_ticks, waited)
         children.setdefault(int(words[1]), []).append(process)
     return times, children

@@ -20,7 +20,7 @@ Int32s = npt.NDArray[np.int32]
 
 
 def offsets_of(array: pa.Array) -> Int32s:
-    """The offsets of a string or binary array [n] in its data buffer: int32 [n + 1].
+    """Return the offsets of a string or binary array [n] in its data buffer: int32 [n + 1].
 
     Four values, of which the third is null::
 
@@ -36,19 +36,19 @@ def offsets_of(array: pa.Array) -> Int32s:
 
 
 def bytes_of(array: pa.Array) -> Bytes:
-    """The whole data buffer of a string or binary array, uint8; `offsets_of` points into it."""
+    """Return the whole data buffer of a string or binary array: uint8 [bytes]."""
     data = array.buffers()[2]
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
 
 
 def own_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
-    """The bytes of a string or binary slice [n] alone, and its offsets in them: int64 [n + 1]."""
+    """Return the bytes of a string or binary slice [n], and offsets in them: int64 [n + 1]."""
     offsets = offsets_of(array).astype(np.int64)
     return bytes_of(array)[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
 def lengths_of(array: pa.Array) -> Int32s:
-    """The length of each string or binary value in bytes: int32 [n]; parsers leave nulls empty."""
+    """Return the bytes of each string or binary value: int32 [n]; parsers leave nulls empty."""
     offsets = offsets_of(array)
     return offsets[1:] - offsets[:-1]
 
@@ -131,5 +131,5 @@ def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
 
 
 def children_of(rows: pa.Array) -> list[pa.Array]:
-    """The columns of a struct; parsers put null into them where the struct is null."""
+    """Return the columns of a struct; parsers put null into them where the struct is null."""
     return [rows.field(index) for index in range(rows.type.num_fields)]

@@ -1,4 +1,4 @@
-"""The one source of the time of day and of waiting.
+"""Gives the time of day, and waits.
 
 Everything that needs time takes a `Clock`, so that tests and the simulation own it.
 """
@@ -17,11 +17,11 @@ class Clock(Protocol):
     """Time of day, a steady time for durations, and waiting."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01T00:00:00Z."""
+        """Return milliseconds since 1970-01-01T00:00:00Z."""
         ...
 
     def steady_seconds(self) -> float:
-        """Seconds that never go back; only differences mean something."""
+        """Return seconds that never go back; only differences mean something."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -36,7 +36,7 @@ class Clock(Protocol):
 
 
 def local_wall_clock_ms(clock: Clock) -> int:
-    """The local time as if it were UTC, in milliseconds, as Paimon stamps files."""
+    """Return the local time as if it were UTC, in milliseconds, as Paimon stamps files."""
     return wall_clock_ms(clock.now_ms())
 
 
@@ -52,9 +52,16 @@ def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
 
 
 def utc_ms(wall_clock: int) -> int:
-    """The instant at which this machine's wall clock shows a time; inverts `wall_clock_ms`."""
+    """Return the instant at which this machine's wall clock shows a time, in ms since 1970."""
     shown = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
     return int(shown.astimezone().timestamp()) * 1000 + wall_clock % 1000
+
+
+def utc_text(millis: int, zone: str = "Z") -> str:
+    """Format milliseconds since 1970 as ISO 8601 in UTC, followed by `zone`."""
+    seconds, rest = divmod(millis, 1000)
+    at = datetime.fromtimestamp(seconds, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +69,13 @@ class SystemClock(Clock):
     """The machine's clock."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """See `Clock.now_ms`."""
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:
-        """Monotonic seconds."""
+        """See `Clock.steady_seconds`."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait on the machine's clock."""
+        """See `Clock.sleep`."""
         time.sleep(seconds)

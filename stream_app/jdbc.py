@@ -63,7 +63,7 @@ class Driver:
     port: int = 0
 
     def load(self) -> Any:
-        """The driver's module.
+        """Import the driver, and return its module.
 
         Raises:
             UsageError: it is not installed.
@@ -143,19 +143,19 @@ def parse_jdbc_url(
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if driver is None or not parts.hostname or not database:
-        known = ", ".join(f"jdbc:{driver.name}:" for driver in drivers)
+        prefixes = ", ".join(f"jdbc:{driver.name}:" for driver in drivers)
         raise UsageError(
             f"{key} {_without_password(text)} is not a URL of a database that can be read",
-            fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {known}",
+            fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {prefixes}",
         )
-    given = {**dict(parse_qsl(parts.query)), **(login or {})}
+    parameters = {**dict(parse_qsl(parts.query)), **(login or {})}
     return JdbcUrl(
         driver=driver,
         host=parts.hostname,
         port=parts.port or driver.port,
         database=database,
-        user=given.get("user") or unquote(parts.username or ""),
-        password=given.get("password") or unquote(parts.password or ""),
+        user=parameters.get("user") or unquote(parts.username or ""),
+        password=parameters.get("password") or unquote(parts.password or ""),
     )
 
 

@@ -13,26 +13,26 @@ from typing import IO
 
 
 def local_disk() -> Path:
-    """The folder for temporary files: the current ``$TMPDIR``, or the system's default."""
-    given = Path(os.environ.get("TMPDIR", ""))
-    is_fit = given.is_absolute() and os.access(given, os.W_OK | os.X_OK)
-    return given if is_fit else Path(tempfile.gettempdir())
+    """Return the folder for temporary files: the current ``$TMPDIR``, or the system's default."""
+    tmpdir = Path(os.environ.get("TMPDIR", ""))
+    is_fit = tmpdir.is_absolute() and os.access(tmpdir, os.W_OK | os.X_OK)
+    return tmpdir if is_fit else Path(tempfile.gettempdir())
 
 
 def kept_folder(name: str) -> Path:
-    """The path of this user's folder that outlives the process; it may not exist yet."""
+    """Return the path of this user's folder that outlives the process; it may not exist yet."""
     return local_disk() / f"stream_app-{os.getuid()}" / name
 
 
 def scratch_folder(name: str, parent: str | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A new folder, which is deleted with its content at the end of the block.
+    """Create a folder, and delete it with its content at the end of the block.
 
     Args:
-        parent: the folder in which it is made; None: the local disk's.
+        parent: the folder that contains it; None: the local disk's.
     """
     return tempfile.TemporaryDirectory(prefix=f"stream_app-{name}-", dir=parent or local_disk())
 
 
 def scratch_file(name: str) -> IO[bytes]:
-    """A new unnamed file, which the system deletes when its last handle is closed."""
+    """Create an unnamed file, which the system deletes when its last handle is closed."""
     return tempfile.TemporaryFile(prefix=f"stream_app-{name}-", dir=local_disk())

@@ -16,8 +16,8 @@ _FACTS: ContextVar[Mapping[str, object]] = ContextVar("log_facts", default={})  
 @contextmanager
 def logging_about(**facts: object) -> Iterator[None]:
     """Add these facts to all lines that this thread logs within the block, except None."""
-    known = {name: value for name, value in facts.items() if value not in (None, "", {})}
-    token = _FACTS.set({**_FACTS.get(), **known})
+    present_facts = {name: value for name, value in facts.items() if value not in (None, "", {})}
+    token = _FACTS.set({**_FACTS.get(), **present_facts})
     try:
         yield
     finally:
@@ -25,5 +25,5 @@ def logging_about(**facts: object) -> Iterator[None]:
 
 
 def current_facts() -> Mapping[str, object]:
-    """The facts of the blocks that this thread is in."""
+    """Return the facts of the blocks that this thread is in."""
     return _FACTS.get()

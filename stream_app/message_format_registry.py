@@ -1,4 +1,8 @@
-"""The registry of CDC formats: the only module that knows them all."""
+"""Registers the CDC formats by their names; no other module knows them all.
+
+A new format is a module of `cdc` that declares a `FormatDeclaration`, and its name in a tuple below
+of which `FORMATS` is made. `message_format` adds the steps that any format may need.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 
 def format_named(name: str) -> FormatDeclaration:
-    """The declaration of a format.
+    """Return the declaration of a format.
 
     Raises:
         UsageError: there is no such format.
@@ -71,7 +75,7 @@ def format_named(name: str) -> FormatDeclaration:
 
 
 def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
-    """What messages of a format show about their source, such as its tables and columns.
+    """Return the functions that extract facts about the source from a format's messages.
 
     Raises:
         UsageError: the format is unknown, or its options are wrong.
@@ -80,7 +84,7 @@ def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
 
 
 def message_format(name: str, setup: FormatSetup) -> Pipeline:
-    """Make a format, with the steps that its options ask for.
+    """Return the pipeline of a format, with the steps that its options demand.
 
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
@@ -125,5 +129,5 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
 
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
-    """The source table of each message of a format; a partial of this function can be pickled."""
+    """Return the source table of each message; a partial of this function can be pickled."""
     return source_facts(name, options).origins(messages)

@@ -55,8 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A busy machine makes no example wrong.
     settings.register_profile("stream_app", deadline=None)
     settings.load_profile("stream_app")
-    given = os.environ.get(SEED_VARIABLE) or "1"
-    seed = int.from_bytes(os.urandom(4), "big") if given == "random" else int(given)
+    seed_text = os.environ.get(SEED_VARIABLE) or "1"
+    seed = int.from_bytes(os.urandom(4), "big") if seed_text == "random" else int(seed_text)
     os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
     config.stash[SEED] = seed
     # Jobs that tests start keep Spark's words in their output, and no file in the user's home.

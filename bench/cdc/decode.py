@@ -316,12 +316,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--case", choices=[case.name for case in CASES])
     parser.add_argument("--profile", action="store_true")
-    given = parser.parse_args()
-    if given.profile:
+    options = parser.parse_args()
+    if options.profile:
         for case in CASES:
-            if given.case in (None, case.name):
-                measure(case, given.messages, given.repeat, profile=True)
-    for line in lines(given.messages, given.repeat, [given.case] if given.case else []):
+            if options.case in (None, case.name):
+                measure(case, options.messages, options.repeat, profile=True)
+    for line in lines(options.messages, options.repeat, [options.case] if options.case else []):
         print(line, flush=True)
 
 

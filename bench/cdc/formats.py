@@ -274,9 +274,9 @@ message Row {
 
 def protobuf_row(row: Row) -> bytes:
     """A row as a serializer of Protobuf writes it, with its amount as text."""
-    given = {name: value for name, value in row.items() if value is not None}
+    values = {name: value for name, value in row.items() if value is not None}
     registered = Registered(1, "PROTOBUF", PROTO)
-    return protobuf_bytes(registered, [0], {**given, "amount": str(row["amount"])})
+    return protobuf_bytes(registered, [0], {**values, "amount": str(row["amount"])})
 
 
 def letters_for(arm: Arm, size: int) -> int:
@@ -376,15 +376,15 @@ def main() -> None:
     parser.add_argument("--format", choices=[arm.name for arm in (*ARMS, *EVENTS)])
     parser.add_argument("--bytes", type=int, help="the mean size of messages, of every format")
     parser.add_argument("--profile", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for arm in (*ARMS, *EVENTS):
-        if given.format in (None, arm.name):
+        if options.format in (None, arm.name):
             seconds, size = measure(
-                arm, given.messages, given.repeat, given.bytes, profile=given.profile
+                arm, options.messages, options.repeat, options.bytes, profile=options.profile
             )
             parse = ""
             if arm in EVENTS:
-                bare = parse_seconds(arm, given.messages, given.repeat)
+                bare = parse_seconds(arm, options.messages, options.repeat)
                 parse = f", a bare parse {1e6 * bare:.2f} µs"
             print(
                 f"{arm.name:20} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "

@@ -68,18 +68,22 @@ def catalogs(folder: Path, stack: ExitStack) -> dict[str, Options]:
 
 
 def tables(
-    plain: FileStoreTable, known: Mapping[str, Options], name: str
+    plain: FileStoreTable, catalog_options: Mapping[str, Options], name: str
 ) -> dict[str, FileStoreTable]:
     """A table at a path, and tables like it in each catalog."""
-    made = {PATH: plain}
-    for label, options in known.items():
+    tables_by_label = {PATH: plain}
+    for label, options in catalog_options.items():
         catalog = catalog_of(options, SystemClock())
         identifier = Identifier("bench", name)
-        made[label] = create_or_open_in_catalog(catalog, identifier, plain.schema, SystemClock())
-    return made
+        tables_by_label[label] = create_or_open_in_catalog(
+            catalog, identifier, plain.schema, SystemClock()
+        )
+    return tables_by_label
 
 
-def few(made: Mapping[str, FileStoreTable], commits: int) -> dict[str, Callable[[], float]]:
+def few(
+    tables_by_label: Mapping[str, FileStoreTable], commits: int
+) -> dict[str, Callable[[], float]]:
     """Commits of a few files: seconds of the processor for each."""
 
     def step_of(table: FileStoreTable) -> Callable[[], float]:
@@ -88,26 +92,26 @@ def few(made: Mapping[str, FileStoreTable], commits: int) -> dict[str, Callable[
         run = costs(counted, load, commits)
         return lambda: next(run).processor_seconds
 
-    return {name: step_of(table) for name, table in made.items()}
+    return {name: step_of(table) for name, table in tables_by_label.items()}
 
 
 def lines(folder: Path, commits: int = COMMITS, epochs: int = EPOCHS) -> Iterator[str]:
     """A table for docs/performance.md."""
     pa.set_cpu_count(1)
     with ExitStack() as stack:
-        known = catalogs(folder, stack)
+        catalog_options = catalogs(folder, stack)
         plain = iceberg.new_table(folder, "keyed", {})
         rows = iceberg.ROWS
         whole = {
             name: iceberg.Epochs(table, rows).step
-            for name, table in tables(plain, known, "whole").items()
+            for name, table in tables(plain, catalog_options, "whole").items()
         }
-        steps = few(tables(new_table(folder, {}), known, "few"), commits)
+        steps = few(tables(new_table(folder, {}), catalog_options, "few"), commits)
         work = [_medians(steps, commits), _medians(whole, epochs)]
     yield f"| catalog | few files, ms | of a path's | {rows:,} changes, ms | of a path's |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for name in work[0]:
-        cells = (f"{one[name]:,.2f} | {one[name] / one[PATH]:.2f} ×" for one in work)
+        cells = (f"{costs[name]:,.2f} | {costs[name] / costs[PATH]:.2f} ×" for costs in work)
         yield f"| {name} | {' | '.join(cells)} |"
 
 

@@ -120,8 +120,8 @@ def count(s3: S3Server, load: RequestLoad, epochs: int) -> RequestCount:
         writer.write([("+I", {"k": row + epoch, "a": "x"}) for row in range(5)])
         upkeep.after_commit()
     kinds = Counter(kind for kind in map(_kind, s3.requests.copy()) if kind != "data")
-    made = (table.snapshots.latest_id() or 0) - first
-    return RequestCount(load=load, snapshots=made, kinds=kinds)
+    snapshots = (table.snapshots.latest_id() or 0) - first
+    return RequestCount(load=load, snapshots=snapshots, kinds=kinds)
 
 
 def _kind(request: tuple[str, str]) -> str:

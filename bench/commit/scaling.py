@@ -88,8 +88,8 @@ class MadeFiles:
     def compacted(self, request: CompactRequest) -> DataFileMeta:
         """Return one file in place of a unit's input files."""
         size = sum(file.file_size for file in request.unit.files)
-        made = self._file(request.unit.output_level, (0, KEYS))
-        return replace(made, file_size=size)
+        output = self._file(request.unit.output_level, (0, KEYS))
+        return replace(output, file_size=size)
 
     def _file(self, level: int, keys: tuple[int, int]) -> DataFileMeta:
         self.number += 1
@@ -122,10 +122,10 @@ def build(location: str, buckets: int, files: int) -> None:
         time_millis=1_767_225_600_000,
     )
     table = create_or_open(location, schema, SystemClock())
-    made = MadeFiles(random.Random(1))
+    generator = MadeFiles(random.Random(1))
     commit = FileStoreCommit(table, CommitHistory(table, "filled", None))
     changes = [
-        BucketChange(partition=PARTITION, bucket=number, added=made.bucket(files))
+        BucketChange(partition=PARTITION, bucket=number, added=generator.bucket(files))
         for number in range(buckets)
     ]
     commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
@@ -142,7 +142,10 @@ class EpochCost:
 
 
 def epochs(
-    commit: StreamTableCommit, made: MadeFiles, touched: Sequence[Sequence[int]], first: int = 0
+    commit: StreamTableCommit,
+    generator: MadeFiles,
+    touched: Sequence[Sequence[int]],
+    first: int = 0,
 ) -> Iterator[EpochCost]:
     """Commit epochs that touch these buckets each, from the first one on."""
     io = commit.table.file_io
@@ -152,18 +155,18 @@ def epochs(
             BucketChange(
                 partition=PARTITION,
                 bucket=number,
-                added=(made.flushed(),),
-                changelog=(made.flushed(),),
+                added=(generator.flushed(),),
+                changelog=(generator.flushed(),),
             )
             for number in buckets
         ]
-        io.asked.clear()
+        io.operations.clear()
         io.read.clear()
         began = time.process_time()
         commit.follow_and_wait()
         done: EpochCommit = commit.commit_epoch(epoch, changes)
         spent = time.process_time() - began
-        kinds = Counter(operation for operation, _ in io.asked)
+        kinds = Counter(operation for operation, _ in io.operations)
         yield EpochCost(spent, kinds, sum(io.read.values()), len(done.compactions))
 
 
@@ -176,8 +179,8 @@ def plan_bytes(table: FileStoreTable) -> int:
         options={},
         keep_update_before=True,
     )
-    one = TablePlan(table=table, message_format=message_format("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables={0: one}, shape=EpochShape(tasks=1))))
+    table_plan = TablePlan(table=table, message_format=message_format("debezium-json", setup))
+    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, shape=EpochShape(tasks=1))))
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
@@ -196,10 +199,10 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
 
 def held_bytes(folder: Path, buckets: int, files: int) -> float:
     """Return the driver's memory per file, after an epoch has touched the table."""
-    table, made = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
+    table, generator = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
     memory = _resident()
-    commit = StreamTableCommit(table, "bench", EndsAtOnce(made))
-    list(epochs(commit, made, [range(buckets // 100)]))
+    commit = StreamTableCommit(table, "bench", EndsAtOnce(generator))
+    list(epochs(commit, generator, [range(buckets // 100)]))
     gc.collect()
     return (_resident() - memory) / (buckets * files)
 
@@ -214,25 +217,28 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     stored = sum(manifest.file_size for manifest in manifests)
     yield f"table: {buckets:,} buckets, {live:,} files, {len(manifests)} manifests"
     yield f"manifests: {stored / live:.0f} B a file"
-    made = MadeFiles(random.Random(2), number=10 * live)
-    executor = EndsAtOnce(made)
+    generator = MadeFiles(random.Random(2), number=10 * live)
+    executor = EndsAtOnce(generator)
     memory, began = _resident(), time.process_time()
     commit = StreamTableCommit(table, "bench", executor)
     yield f"opening the table: {1e6 * (time.process_time() - began) / live:.1f} µs a file"
     rng = random.Random(3)
     few = [sorted(rng.sample(range(buckets), buckets // 100)) for _ in range(count)]
-    begun, *rest = epochs(commit, made, few)
+    begun, *rest = epochs(commit, generator, few)
     gc.collect()
     held = _resident() - memory
     yield f"first epoch: {1e6 * begun.processor_s / live:.1f} µs a file of the table"
     yield f"held then: {held / live:.0f} B a file, {held / buckets / 1000:.1f} kB a bucket"
     yield f"epoch of a hundredth of the buckets: {_median(rest):.3f} s of the processor"
-    costs = list(epochs(commit, made, [range(buckets)] * count, count))
+    costs = list(epochs(commit, generator, [range(buckets)] * count, count))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield f"most memory of the process: {peak / 1e6:.0f} MB"
     yield from _epoch_lines(costs, buckets)
     change = BucketChange(
-        partition=PARTITION, bucket=1, added=(made.flushed(),), changelog=(made.flushed(),)
+        partition=PARTITION,
+        bucket=1,
+        added=(generator.flushed(),),
+        changelog=(generator.flushed(),),
     )
     yield f"result of a bucket: {len(pickle.dumps(change))} B"
     yield f"request of a compaction: {statistics.median(executor.request_bytes):.0f} B"
@@ -249,9 +255,9 @@ def _epoch_lines(costs: Sequence[EpochCost], buckets: int) -> Iterator[str]:
         f"epoch of all buckets: {_median(costs):.2f} s of the processor, "
         f"longest {max(work):.2f} s; {1e6 * statistics.mean(work) / buckets:.0f} µs a bucket"
     )
-    asked = [sum(cost.requests.values()) for cost in costs]
+    request_counts = [sum(cost.requests.values()) for cost in costs]
     yield (
-        f"requests of an epoch: {statistics.mean(asked):.1f}, most {max(asked)} "
+        f"requests of an epoch: {statistics.mean(request_counts):.1f}, most {max(request_counts)} "
         f"({', '.join(f'{key} {number}' for key, number in sorted(costs[-1].requests.items()))})"
     )
     compactions = statistics.mean(cost.compactions for cost in costs)
@@ -289,10 +295,10 @@ def amplification(
 
 def compaction_line(folder: Path) -> str:
     """Return the line about the cost of one small compaction."""
-    own, shared = compaction_ms(folder)
+    own_ms, shared_ms = compaction_ms(folder)
     return (
-        f"a small compaction: {own:.1f} ms of the driver's and the executor's JVM as a Spark job "
-        f"of its own, {shared:.2f} ms in a shared one"
+        f"a small compaction: {own_ms:.1f} ms of the driver's and the executor's JVM as a Spark "
+        f"job of its own, {shared_ms:.2f} ms in a shared one"
     )
 
 
@@ -307,10 +313,10 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
     spark = start_session("scaling", {"spark.master": "local[1]"})
     gateway: Any = spark.sparkContext
     java = gateway._gateway.proc.pid
-    made = small_table(folder / "small", "k BIGINT, v STRING", ("k",), bucket=str(_COMPACTIONS))
+    small = small_table(folder / "small", "k BIGINT, v STRING", ("k",), bucket=str(_COMPACTIONS))
     for text in ("old", "new"):
         rows = ({"k": key, "v": text} for key in range(20 * _COMPACTIONS))
-        made.commit(*(("+I", row) for row in rows))
+        small.commit(*(("+I", row) for row in rows))
     requests = [
         CompactRequest(
             partition=partition,
@@ -320,17 +326,17 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
             max_level=5,
         )
         for (partition, bucket), live in files_by_bucket(
-            made.table, made.table.snapshots.latest(), None
+            small.table, small.table.snapshots.latest(), None
         ).items()
     ]
     compactions = SparkCompactions(spark, 1)
 
     def alone() -> None:
         for request in requests:
-            compactions.submit(made.table, request).result()
+            compactions.submit(small.table, request).result()
 
     def together() -> None:
-        for future in [compactions.submit(made.table, request) for request in requests]:
+        for future in [compactions.submit(small.table, request) for request in requests]:
             future.result()
 
     def cost_ms(work: Callable[[], None]) -> float:
@@ -342,8 +348,8 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
     costs = [(cost_ms(alone), cost_ms(together)) for _ in range(3)]
     compactions.close()
     spark.stop()
-    own, shared = (statistics.median(one) for one in zip(*costs, strict=True))
-    return own, shared
+    own_ms, shared_ms = (statistics.median(times) for times in zip(*costs, strict=True))
+    return own_ms, shared_ms
 
 
 def _processor_s(process: int) -> float:

@@ -73,21 +73,27 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=50_000)
     parser.add_argument("--near", type=int, default=0)
     parser.add_argument("--java", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     base = 0.0
-    keys = _keys(given.rows, given.epochs, given.changes, given.near or given.rows)
+    keys = _keys(
+        arguments.rows, arguments.epochs, arguments.changes, arguments.near or arguments.rows
+    )
     for kind, options in KINDS.items():
         with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
             seconds = _measure(_table(options, f"{folder}/t"), keys)
             # Paimon leaves it to Flink's sink to begin full compactions.
-            has_java = given.java and kind != "full-compaction"
+            has_java = arguments.java and kind != "full-compaction"
             java = _measure_java(options, keys, Path(folder)) if has_java else 0.0
         base = base or seconds
         print(
-            f"{kind:24} {seconds / given.epochs:6.3f} s an epoch, "
-            f"{given.epochs * given.changes / seconds:10,.0f} changes/s, "
+            f"{kind:24} {seconds / arguments.epochs:6.3f} s an epoch, "
+            f"{arguments.epochs * arguments.changes / seconds:10,.0f} changes/s, "
             f"{seconds / base:5.2f} x none"
-            + (f"; Java {java / given.epochs:6.3f} s, {java / seconds:5.2f} x ours" if java else "")
+            + (
+                f"; Java {java / arguments.epochs:6.3f} s, {java / seconds:5.2f} x ours"
+                if java
+                else ""
+            )
         )
 
 

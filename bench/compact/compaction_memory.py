@@ -65,8 +65,8 @@ def blocks(rng: np.random.Generator, size: int) -> Iterator[pa.RecordBatch]:
 
 def lines(folder: Path, runs: int, run_bytes: int) -> Iterator[str]:
     measured: dict[str, Any] = {}
-    for what in ("write", "compact"):
-        job = {"what": what, "folder": str(folder), "runs": runs, "run_bytes": run_bytes}
+    for mode in ("write", "compact"):
+        job = {"mode": mode, "folder": str(folder), "runs": runs, "run_bytes": run_bytes}
         done = subprocess.run(
             [sys.executable, "-m", "bench.compact.compaction_memory", "--worker", json.dumps(job)],
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "jemalloc"},  # as in the job
@@ -85,7 +85,7 @@ def lines(folder: Path, runs: int, run_bytes: int) -> Iterator[str]:
 def run_worker(job: dict[str, Any]) -> dict[str, Any]:
     folder = Path(job["folder"])
     rng = np.random.default_rng(23)
-    if job["what"] == "write":
+    if job["mode"] == "write":
         for name, size in (("small", SMALL_RUN), ("large", job["run_bytes"])):
             table = a_table(folder, name)
             batches = (blocks(rng, size) for _ in range(job["runs"]))

@@ -134,7 +134,7 @@ def lines() -> Iterator[str]:
                 *(bucket.choice(freshness) for freshness in FRESHNESS),
             ]
             dollars = [bucket.dollars(cost, store, reads) for cost in chosen]
-            ratios.append([one / least for one in (*dollars, min(dollars[1:]))])
+            ratios.append([price / least for price in (*dollars, min(dollars[1:]))])
         cells = (
             f"{statistics.mean(shares):.2f}, {max(shares):.2f}"
             for shares in zip(*ratios, strict=True)

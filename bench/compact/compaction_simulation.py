@@ -187,7 +187,7 @@ class SimulatedExecutor:
         for ends, result, future in self.running:
             if ends <= self.clock.seconds:
                 future.set_result(result)
-        self.running = [one for one in self.running if not one[2].done()]
+        self.running = [compaction for compaction in self.running if not compaction[2].done()]
 
     def wait(self) -> None:
         """Go on to the end of the compaction that ends first."""

@@ -98,19 +98,21 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--changes", type=int, default=500)
     parser.add_argument("--delay-ms", type=int, default=20)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| store | table | key | changes | first epoch | clock | processor | copies, bytes |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    with _store(given.delay_ms) as s3, tempfile.TemporaryDirectory() as folder:
+    with _store(arguments.delay_ms) as s3, tempfile.TemporaryDirectory() as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
-        for store in ("local disk", f"S3, {given.delay_ms} ms"):
+        for store in ("local disk", f"S3, {arguments.delay_ms} ms"):
             for kind, columns in ((kind, key) for kind in KINDS for key in COLUMNS):
-                cells = _measured(given, store, kind, columns, s3, Path(folder))
-                print(f"| {store} | {kind} | {columns} | {given.changes} | {cells} |", flush=True)
+                cells = _measured(arguments, store, kind, columns, s3, Path(folder))
+                print(
+                    f"| {store} | {kind} | {columns} | {arguments.changes} | {cells} |", flush=True
+                )
 
 
 def _measured(
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     store: str,
     kind: str,
     columns: str,
@@ -131,9 +133,9 @@ def _measured(
         arms.append(Arm(table))
     random = np.random.default_rng(0)
     for arm in arms:
-        arm.load(np.arange(given.rows))
-    for epoch in range(1, given.epochs + 1):
-        keys = random.integers(0, given.rows, given.changes)
+        arm.load(np.arange(arguments.rows))
+    for epoch in range(1, arguments.epochs + 1):
+        keys = random.integers(0, arguments.rows, arguments.changes)
         for arm in arms:
             arm.epoch(epoch, keys)
     without, with_ = arms

@@ -20,8 +20,8 @@ def curves(
         places: ascending, [n].
         values: seconds by name, [n] or fewer: the first places.
     """
-    known = [value for curve in values.values() for value in curve]
-    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    seconds = [value for curve in values.values() for value in curve]
+    low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
     first, last = math.log10(places[0]), math.log10(places[-1])
 
     def x(place: int) -> float:

@@ -106,7 +106,7 @@ class GrowingTable:
     _epoch: int = 0
 
     def __post_init__(self) -> None:
-        kept = {
+        retention = {
             "snapshot.num-retained.min": str(self.size.snapshots),
             "snapshot.num-retained.max": str(self.size.snapshots),
         }
@@ -117,7 +117,7 @@ class GrowingTable:
             options={
                 "bucket": str(BUCKETS),
                 **_CHANGELOG,
-                **(kept if self.size.snapshots else {}),
+                **(retention if self.size.snapshots else {}),
             },
             time_millis=1,
         )

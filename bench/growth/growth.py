@@ -247,10 +247,10 @@ def main() -> None:
     parser.add_argument("--axis", nargs="+", choices=AXES, default=AXES)
     parser.add_argument("--delta", type=Path, metavar="PYTHON")
     parser.add_argument("--svg", type=Path, metavar="FOLDER", help="where pictures are written")
-    given = vars(parser.parse_args())
-    names, delta, svg = given.pop("axis"), given.pop("delta"), given.pop("svg")
+    options = vars(parser.parse_args())
+    names, delta, svg = options.pop("axis"), options.pop("delta"), options.pop("svg")
     with tempfile.TemporaryDirectory(prefix="stream_app-growth-") as folder:
-        for line in lines(Path(folder), Bounds(**given), names, delta, svg):
+        for line in lines(Path(folder), Bounds(**options), names, delta, svg):
             print(line, flush=True)
 
 

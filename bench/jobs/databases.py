@@ -153,11 +153,11 @@ class DatabaseJob:
                 listener=Silent(),
             )
 
-        made = DatabaseTables(
+        database_tables = DatabaseTables(
             tables=database, state_file=state, clock=SystemClock(),
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
-        feeds = list(made.create(self._messages(range(self.tables), 1)).feeds)
+        feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = HoldingTables(
             feeds,
             epoch_log=EpochLog(checkpoint, goes_back=False),
@@ -167,10 +167,12 @@ class DatabaseJob:
         self.batch = EpochCommitter(
             EpochRounds(
                 tables=tables,
-                shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), holds_tables=True),
+                shape=EpochShape(
+                    tasks=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
+                ),
                 runner=self.runner,
                 clock=SystemClock(),
-                newcomers=made,
+                newcomers=database_tables,
             )
         )
 
@@ -309,27 +311,27 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
     for cost in measure(folder, tables=tables, changed=changed, rows=rows, epochs=epochs):
         costs.append(cost)
         yield cost.line()
-    one, some, many = costs
+    single, some, many = costs
     yield (
-        f"{rows} rows in {changed} tables cost {some.epoch_s / one.epoch_s:.2f} × those in one; "
-        f"among {tables} tables {many.epoch_s / one.epoch_s:.2f} ×. A changed table costs "
-        f"{1000 * (some.epoch_s - one.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle one "
-        f"{_idle_ms(some, many):.3f} ms"
+        f"{rows} rows in {changed} tables cost {some.epoch_s / single.epoch_s:.2f} × those in one; "
+        f"among {tables} tables {many.epoch_s / single.epoch_s:.2f} ×. A changed table costs "
+        f"{1000 * (some.epoch_s - single.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle "
+        f"one {_idle_ms(some, many):.3f} ms"
     )
     bare = bare_files_s(folder, changed, rows // changed)
     yield (
         f"pyarrow alone writes {changed} files of these rows in {bare:.3f} s, "
-        f"{bare / one.epoch_s:.2f} × the epoch of one table"
+        f"{bare / single.epoch_s:.2f} × the epoch of one table"
     )
 
 
 def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
     """Of changed tables, of idle ones, and of many tables, of which a twentieth change."""
-    one, some = (
+    single, some = (
         measured(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
         for count in (1, CHANGED)
     )
-    yield Goal(f"{CHANGED} changed tables ÷ one", some.epoch_s / one.epoch_s, 1.5)
+    yield Goal(f"{CHANGED} changed tables ÷ one", some.epoch_s / single.epoch_s, 1.5)
     few, many = (
         measured(folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False)
         for count in (1, TABLES)

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.tables.job_folders import hadoop_settings
+from stream_app.app.tables.job_folders import spark_folder_settings
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.client_options import client_options
@@ -148,7 +148,7 @@ class EpochCounter:
 
 
 def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str]:
-    spark = bench_session(2, **hadoop_settings(str(folder), {}, {}))
+    spark = bench_session(2, **spark_folder_settings(str(folder), {}, {}))
     spark.dataSource.register(PlannedTopic)
     taken: dict[str, list[tuple[float, float]]] = {}
     with (

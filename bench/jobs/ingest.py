@@ -74,10 +74,10 @@ class IngestNumbers:
         """The ratio of the rates."""
         return statistics.median(self.rates[arm]) / statistics.median(self.rates[other])
 
-    def slope(self, what: str) -> float:
+    def slope(self, arm: str) -> float:
         """Seconds of the processor for one more million messages; the median of the runs."""
         more = (self.messages - self.messages // 2) / 1e6
-        return statistics.median((whole - half) / more for half, whole in self.processor_s[what])
+        return statistics.median((whole - half) / more for half, whole in self.processor_s[arm])
 
     @property
     def processor_ratio(self) -> float:
@@ -128,10 +128,10 @@ def measure(
         run_apart("fill", broker, folder, "fill", epoch, {"messages": str(file)})
         run_apart("fill", broker_of_half, folder, "fill-half", epoch, {"messages": str(half)})
         for run in range(runs):
-            for name, (what, more) in arms.items():
+            for name, (mode, more) in arms.items():
                 place = f"{name.replace(' ', '-')}-{run}"
-                first = run_apart(what, broker_of_half, folder, f"half-{place}", epoch, more)
-                last = run_apart(what, broker, folder, place, epoch, more)
+                first = run_apart(mode, broker_of_half, folder, f"half-{place}", epoch, more)
+                last = run_apart(mode, broker, folder, place, epoch, more)
                 rates[name].append(messages / last["s"])
                 spent[name].append((first["processor_s"], last["processor_s"]))
     return IngestNumbers(messages, size / messages, rates, spent, last)
@@ -152,7 +152,7 @@ def goals(messages: int, epoch: int, runs: int, folder: Path) -> Iterator[Goal]:
 
 
 def run_apart(
-    what: str,
+    mode: str,
     broker: EmbeddedBroker,
     folder: Path,
     name: str,
@@ -163,7 +163,7 @@ def run_apart(
 
     `processor_s` of what it gives: seconds of the whole process, its start and end too.
     """
-    job = {"what": what, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
+    job = {"mode": mode, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
     job["bootstrap"] = broker.bootstrap
     said, used = run_metered(
         [sys.executable, "-m", "bench.jobs.ingest", "--worker", json.dumps(job)]
@@ -198,10 +198,10 @@ def _source(job: dict[str, Any]) -> KafkaSource:
 
 def run_worker(job: dict[str, Any]) -> dict[str, Any]:
     """Run once, in a separate process."""
-    if job["what"] == "ours":
+    if job["mode"] == "ours":
         return _ingest(job)
     spark = _session(_BOTH_COMPILERS)
-    if job["what"] == "fill":
+    if job["mode"] == "fill":
         broker = type("Broker", (), {"bootstrap": job["bootstrap"]})()
         fill_topic(spark, broker, Path(job["messages"]))
         return {}

@@ -50,16 +50,18 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=20_000)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
-        print(json.dumps(_ours(json.loads(given.worker))))
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(_ours(json.loads(options.worker))))
         return
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
         folder = Path(name)
-        _write_messages(folder, given.rows, given.epochs, given.changes)
-        print(f"{given.epochs} epochs of {given.changes:,} random keys on {given.rows:,} rows")
-        for kind in given.kinds:
-            _compare(kind, folder, given.python, given.jars)
+        _write_messages(folder, options.rows, options.epochs, options.changes)
+        print(
+            f"{options.epochs} epochs of {options.changes:,} random keys on {options.rows:,} rows"
+        )
+        for kind in options.kinds:
+            _compare(kind, folder, options.python, options.jars)
 
 
 def goals(folder: Path, python: str | None, jars: str | None, changes: int) -> Iterator[Goal]:
@@ -94,8 +96,8 @@ def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
 
 def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str, Any]:
     folder.mkdir()
-    given = json.dumps({**job, "folder": str(folder)})
-    said, used = run_metered([*command, given])
+    job_text = json.dumps({**job, "folder": str(folder)})
+    said, used = run_metered([*command, job_text])
     result: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
     begin, end = result["between"]
     return {**result, "seconds": (used.between(begin, end), end - begin)}

@@ -118,10 +118,10 @@ def _parts(job: int) -> dict[str, float]:
                 continue
             parts["commands before the JVM"] += children_user + children_system
             for thread in (folder / "task").iterdir():
-                own = "commands before the JVM"
+                label = "commands before the JVM"
                 if thread.name != str(job):
-                    own = group("JVM", (thread / "comm").read_text().strip())
-                parts[own] += sum(_times(thread / "stat")[:2])
+                    label = group("JVM", (thread / "comm").read_text().strip())
+                parts[label] += sum(_times(thread / "stat")[:2])
     return parts
 
 

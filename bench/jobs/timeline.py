@@ -109,9 +109,9 @@ class ThreadWatch:
 
     def _look(self) -> None:
         at = time.time()
-        for process, what in self._processes():
+        for process, process_group in self._processes():
             for thread in _threads(process):
-                self._see(process, thread, what)
+                self._see(process, thread, process_group)
         groups: dict[str, Moment] = defaultdict(lambda: Moment(0, 0))
         for key, moment in self._latest.items():
             before = groups[self._names[key]]
@@ -120,12 +120,14 @@ class ThreadWatch:
             )
         self.looks.append(Look(at, dict(groups)))
 
-    def _see(self, process: int, thread: int, what: str) -> None:
+    def _see(self, process: int, thread: int, process_group: str) -> None:
         folder = Path(f"/proc/{process}/task/{thread}")
         try:
             on_core, ready, _ = (folder / "schedstat").read_text().split()
             if (process, thread) not in self._names:
-                self._names[process, thread] = group(what, (folder / "comm").read_text().strip())
+                self._names[process, thread] = group(
+                    process_group, (folder / "comm").read_text().strip()
+                )
         except OSError:
             return
         self._latest[process, thread] = Moment(int(on_core) / 1e9, int(ready) / 1e9)
@@ -136,8 +138,8 @@ class ThreadWatch:
         yield self._job, "driver"
         waiting = [(child, "JVM") for child in _children(self._job)]
         while waiting:
-            process, what = waiting.pop()
-            yield process, what
+            process, process_group = waiting.pop()
+            yield process, process_group
             waiting += [(child, "workers") for child in _children(process)]
 
 
@@ -230,7 +232,7 @@ def watch(messages: int, epoch: int, options: str, folder: Path) -> Watched:
     write_messages(file, messages)
     with EmbeddedBroker(folder / "kafka") as broker:
         run_apart("fill", broker, folder, "fill", epoch, {"messages": str(file)})
-        job = {"what": "ours", "folder": str(job_folder), "epoch": epoch, "options": options}
+        job = {"mode": "ours", "folder": str(job_folder), "epoch": epoch, "options": options}
         job["bootstrap"] = broker.bootstrap
         command = [sys.executable, "-m", "bench.jobs.ingest", "--worker", json.dumps(job)]
         with (

@@ -50,9 +50,11 @@ class Engine:
 
 
 def _aggregation(function: str, **columns: str) -> dict[str, str]:
-    own = {f"fields.{name}.aggregate-function": function for name, function in columns.items()}
+    functions = {
+        f"fields.{name}.aggregate-function": function for name, function in columns.items()
+    }
     options = {"fields.default-aggregate-function": function} if function else {}
-    return {"merge-engine": "aggregation", **options, **own}
+    return {"merge-engine": "aggregation", **options, **functions}
 
 
 ENGINES = (

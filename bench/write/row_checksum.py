@@ -42,8 +42,8 @@ def epoch(table: FileStoreTable, batches: list[pa.RecordBatch]) -> None:
     for batch in batches:
         for partition, bucket, rows in assigner.assign(pipeline.decode(batch).changes.rows):
             if (partition, bucket) not in writers:
-                made = bucket_writer(table, partition, bucket, next_sequence_number=0)
-                writers[partition, bucket] = made
+                new_writer = bucket_writer(table, partition, bucket, next_sequence_number=0)
+                writers[partition, bucket] = new_writer
             writers[partition, bucket].write(rows)
     for (partition, bucket), writer in writers.items():
         flushed_files(writer, partition, bucket)
@@ -91,13 +91,13 @@ def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Itera
     yield f"| decode and write | {least['false'] / messages * 1e6:.2f} |"
     yield f"| with the checksum | {least['true'] / messages * 1e6:.2f} |"
     yield f"| more | {(least['true'] - least['false']) / messages * 1e6:.2f} |"
-    for what, seconds in (
+    for label, seconds in (
         ("one row: all", alone),
         ("its text and MD5 by machine code", compiled),
         ("the same by Arrow and hashlib", arrays),
         ("OpenSSL's MD5 of as many blocks, in one call", of_blocks),
     ):
-        yield f"| {what} | {seconds / count * 1e6:.3f} |"
+        yield f"| {label} | {seconds / count * 1e6:.3f} |"
 
 
 def main() -> None:

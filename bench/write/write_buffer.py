@@ -223,12 +223,12 @@ def main() -> None:
     parser.add_argument("--limit-mb", type=int, default=256)
     parser.add_argument("--case", choices=[case.name for case in CASES])
     parser.add_argument("--profile", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     peak_of(CASES[0], layout_of(CASES[0]), 10, 1000)  # what is imported late counts for nobody
     for case in CASES:
-        if given.case in (None, case.name):
-            rows = given.rows // 10 if case.value_bytes > 1000 else given.rows
-            measure(case, rows, given.limit_mb << 20, profile=given.profile)
+        if options.case in (None, case.name):
+            rows = options.rows // 10 if case.value_bytes > 1000 else options.rows
+            measure(case, rows, options.limit_mb << 20, profile=options.profile)
     print(f"goal: Arrow ÷ limit ≤ {GOAL}")
 
 

@@ -1,5 +1,6 @@
 """Chooses the store of a location by its scheme; a new store is a folder and a line in `STORES`.
 
+`_FOREIGN` has the schemes that only Paimon supports, so that an error can name their stores.
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.

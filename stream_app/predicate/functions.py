@@ -36,7 +36,7 @@ from stream_app.predicate.predicate import Call
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
 from stream_app.variants.paths import at_path, parse_path
-from stream_app.variants.texts import json_text
+from stream_app.variants.texts import variant_json
 
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _DIGITS_MAX = 76
@@ -93,7 +93,7 @@ def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: 
 
 
 def _misfit(variant: Variant | None, wanted: DataType) -> UsageError:
-    text = "" if variant is None else json_text(variant)
+    text = "" if variant is None else variant_json(variant)
     return UsageError(
         f"a member that variant_get shall read as {wanted} is {text[:80]}",
         fix="use try_variant_get, which is null for such a member, or another type",
@@ -127,7 +127,7 @@ def _text(variant: Variant, _: DataType) -> str:
     is_text = variant.basic_kind == layout.SHORT_TEXT or (
         variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.LONG_TEXT
     )
-    text = json_text(variant)
+    text = variant_json(variant)
     if is_text:
         return str(variant.scalar())
     is_quoted = variant.basic_kind == layout.PRIMITIVE and text.startswith('"')

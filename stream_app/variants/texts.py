@@ -26,7 +26,7 @@ def json_of(column: pa.Array) -> pa.Array:
     """
     values, metadata = (column.field(name).to_pylist() for name in (layout.VALUE, layout.METADATA))
     texts = [
-        json_text(Variant(value, names)) if is_valid else None
+        variant_json(Variant(value, names)) if is_valid else None
         for value, names, is_valid in zip(
             values, metadata, column.is_valid().to_pylist(), strict=True
         )
@@ -34,7 +34,7 @@ def json_of(column: pa.Array) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def json_text(variant: Variant) -> str:
+def variant_json(variant: Variant) -> str:
     """One value as JSON.
 
     Raises:

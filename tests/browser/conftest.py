@@ -29,15 +29,15 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def orders(tmp_path: Path) -> SmallTable:
-    made = small_table(
+    table = small_table(
         tmp_path / "shop.db" / "orders", "id BIGINT, customer STRING, amount DECIMAL(10, 2)",
         ("id",), bucket=2, changelog_producer="input", num_sorted_run__compaction_trigger=4,
     )  # fmt: skip
     for epoch in range(14):
-        made.commit(*(order(key) for key in range(epoch * 40, epoch * 40 + 20 * (epoch % 5 + 1))))
+        table.commit(*(order(key) for key in range(epoch * 40, epoch * 40 + 20 * (epoch % 5 + 1))))
         if epoch % 6 == 5:
-            made.compact()
-    return made
+            table.compact()
+    return table
 
 
 @pytest.fixture
@@ -56,4 +56,4 @@ def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page
         yield shown
         shown.close()
         refused = "404 (Not Found)", "403 (Forbidden)"
-        assert [one for one in complaints if not one.endswith(refused)] == []
+        assert [complaint for complaint in complaints if not complaint.endswith(refused)] == []

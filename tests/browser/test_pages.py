@@ -76,7 +76,7 @@ class BadGateway(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(502)
         if self.path.startswith("/events"):
-            self.server.asked.set()  # type: ignore[attr-defined]
+            self.server.is_asked.set()  # type: ignore[attr-defined]
 
 
 def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: SmallTable) -> None:
@@ -90,9 +90,9 @@ def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: S
     orders.commit(order(9000))
     port = urlsplit(address).port or 0
     with ThreadingHTTPServer(("127.0.0.1", port), BadGateway) as proxy:
-        proxy.asked = threading.Event()  # type: ignore[attr-defined]
+        proxy.is_asked = threading.Event()  # type: ignore[attr-defined]
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        assert proxy.asked.wait(HANG_MS / 1000)  # type: ignore[attr-defined]
+        assert proxy.is_asked.wait(HANG_MS / 1000)  # type: ignore[attr-defined]
         proxy.shutdown()
     with serving(site, "127.0.0.1", port):
         latest = orders.table.snapshots.latest_id()
@@ -177,11 +177,11 @@ def test_the_panels_are_those_of_the_table(page: Page, orders: SmallTable) -> No
     expect(page.locator("section[aria-labelledby=newest] svg rect")).to_have_count(len(newest))
     expect(page.locator(".marks")).to_have_text(f"snapshot {latest.snapshot_id}: tag before")
     entries = FileStoreScan(table).live(latest)
-    runs = {(one.bucket, one.file.level or one.file.file_name) for one in entries}
+    runs = {(entry.bucket, entry.file.level or entry.file.file_name) for entry in entries}
     expect(page.locator("section[aria-labelledby=trees] svg rect")).to_have_count(len(runs))
     size = page.locator(".tile", has=page.get_by_text("size", exact=True))
     expect(size).to_contain_text(f"{len(entries)} files")
-    rows = sum(one.file.row_count for one in entries)
+    rows = sum(entry.file.row_count for entry in entries)
     expect(size).to_contain_text(f"{rows:,} rows")
     page.locator("summary", has_text="Largest files").click()
     listed = page.get_by_role("region", name="Largest files").locator("tbody tr")
@@ -249,7 +249,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     job.time_ms = job.clock.now_ms() - 7000
     long = "a_table_with_a_name_as_long_as_some_team_gives_it_for_a_good_reason"
     names = "orders", "items", "customers", "invoices", long
-    job.run(*(one for name in names for one in creates(f"shop.{name}", [1])), GARBAGE)
+    job.run(*(message for name in names for message in creates(f"shop.{name}", [1])), GARBAGE)
     job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2), *creates("shop.a/b", [1]))
     opened = open_for_writing(job.table("orders"))
     record_proof(opened, "jdbc:postgresql://db/shop shop.orders, at LSN 0/1A2B", "4 rows")

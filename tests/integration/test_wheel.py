@@ -102,8 +102,8 @@ def contents(wheel: Path) -> dict[str, int]:
     """Name → checksum; of RECORD and WHEEL the name alone."""
     with zipfile.ZipFile(wheel) as archive:
         return {
-            one.filename: 0 if one.filename.endswith(("RECORD", "WHEEL")) else one.CRC
-            for one in archive.infolist()
+            member.filename: 0 if member.filename.endswith(("RECORD", "WHEEL")) else member.CRC
+            for member in archive.infolist()
         }
 
 

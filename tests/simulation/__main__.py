@@ -24,14 +24,16 @@ LAST_LINES = 40
 
 def main(arguments: Sequence[str]) -> int:
     """0 when every promise was kept, 1 when not."""
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     logging.disable(logging.CRITICAL)
-    if given.seed is not None:
-        return _tell(given.seed, given.without.split(",") if given.without else [])
+    if options.seed is not None:
+        return _tell(options.seed, options.without.split(",") if options.without else [])
     began, count = time.monotonic(), 0
     operations = snapshots = struck = lost_power = 0
     failed = []
-    for seed, outcome in _outcomes(range(given.start, given.start + given.seeds), given.processes):
+    for seed, outcome in _outcomes(
+        range(options.start, options.start + options.seeds), options.processes
+    ):
         count += 1
         operations += len(outcome.operations)
         snapshots += outcome.snapshots
@@ -40,11 +42,11 @@ def main(arguments: Sequence[str]) -> int:
         if outcome.failure is not None:
             failed.append(seed)
             _tell(seed, [], is_short=True)
-            if len(failed) == given.max_failures:
+            if len(failed) == options.max_failures:
                 break
     seconds = time.monotonic() - began
     print(
-        f"{count} seeds from {given.start} in {seconds:.0f} s: {operations} file operations, "
+        f"{count} seeds from {options.start} in {seconds:.0f} s: {operations} file operations, "
         f"{snapshots} snapshots, {struck} faults, {lost_power} of them took the machine; "
         f"{len(failed)} seeds failed"
     )

@@ -135,8 +135,8 @@ class Scenario:
         rounds = tuple(
             replace(
                 step,
-                actions=tuple(one for one in step.actions if one.name not in names),
-                faults=tuple((name, one) for name, one in step.faults if name not in names),
+                actions=tuple(action for action in step.actions if action.name not in names),
+                faults=tuple((name, fault) for name, fault in step.faults if name not in names),
             )
             for step in self.rounds
             if step.name not in names

@@ -24,11 +24,11 @@ class FaultyWorld(Protocol):
 
     files: MemoryFileIO
 
-    def before(self, process: Process, what: str, path: str) -> FaultKind | None:
+    def before(self, process: Process, operation: str, path: str) -> FaultKind | None:
         """An operation is about to be done; how it fails. May raise `CrashError`."""
         ...
 
-    def after(self, process: Process, what: str, outcome: str) -> None:
+    def after(self, process: Process, operation: str, outcome: str) -> None:
         """It was done."""
         ...
 
@@ -130,21 +130,21 @@ class SimulatedFileIO:
 
     def _do(
         self,
-        what: str,
+        operation: str,
         path: str,
         work: Callable[[], Any],
         half: Callable[[], Any] | None = None,
         data: bytes = b"",
     ) -> Any:
-        return self._end(what, self._begin(what, path, data), work, half)
+        return self._end(operation, self._begin(operation, path, data), work, half)
 
-    def _begin(self, what: str, path: str, data: bytes = b"") -> FaultKind | None:
+    def _begin(self, operation: str, path: str, data: bytes = b"") -> FaultKind | None:
         text = f"{path} {len(data)} {zlib.crc32(data)}" if data else path
-        return self.world.before(self.process, what, text)
+        return self.world.before(self.process, operation, text)
 
     def _end(
         self,
-        what: str,
+        operation: str,
         fault: FaultKind | None,
         work: Callable[[], Any],
         half: Callable[[], Any] | None = None,
@@ -152,22 +152,22 @@ class SimulatedFileIO:
         """Do the operation as the fault allows."""
         match fault:
             case FaultKind.FAILS | FaultKind.DENIED:
-                raise InjectedError(f"{what} fails")
+                raise InjectedError(f"{operation} fails")
             case FaultKind.HALF:
                 if half is not None:
                     half()
-                raise InjectedError(f"{what} fails half way")
+                raise InjectedError(f"{operation} fails half way")
             case FaultKind.DIES_BEFORE | FaultKind.POWER_BEFORE:
                 self.world.strike(self.process, fault)
         try:
             result = work()
         except FileNotFoundError:
-            self.world.after(self.process, what, "absent")
+            self.world.after(self.process, operation, "absent")
             raise
-        self.world.after(self.process, what, _outcome(result))
+        self.world.after(self.process, operation, _outcome(result))
         match fault:
             case FaultKind.LOST | FaultKind.OUTAGE:
-                raise InjectedError(f"the answer to {what} is lost")
+                raise InjectedError(f"the answer to {operation} is lost")
             case FaultKind.DIES_AFTER | FaultKind.POWER_AFTER:
                 self.world.strike(self.process, fault)
         return result

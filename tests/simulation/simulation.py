@@ -103,13 +103,13 @@ class Simulation:
         oracle = self.oracle
         progress = self.follower.progress()
         oracle.look(self._seen())
-        if oracle.kept.progress is not None:
-            oracle.kept.progress = progress
+        if oracle.kept_versions.progress is not None:
+            oracle.kept_versions.progress = progress
         self.follower.check(oracle, may_be_cut=may_be_cut)
         oracle.check_kept()
         self.branches.check()
-        oracle.kept.progress = self.follower.progress()
-        self.follower.first = oracle.kept.whole_from
+        oracle.kept_versions.progress = self.follower.progress()
+        self.follower.first = oracle.kept_versions.whole_from
         oracle.end_round()
 
     def _run_round(self, step: Round) -> None:
@@ -117,7 +117,7 @@ class Simulation:
         for job in self.jobs.values():
             job.zombie = None
         if step.forgets or not self.follower.is_held():
-            self.oracle.kept.progress = None
+            self.oracle.kept_versions.progress = None
         self._turns = Turns(step.seed)
         # What an action does must not depend on the others: they may be left out.
         begun = [
@@ -375,7 +375,7 @@ def run(
     return Outcome(
         failure=failure,
         trace=world.trace,
-        operations=tuple(what for what, _ in world.done),
+        operations=tuple(operation for operation, _ in world.done),
         actors=tuple(actor for _, actor in world.done),
         end_of_rounds=world.end_of_rounds,
         snapshots=len(simulation.oracle.checked),

@@ -45,9 +45,9 @@ def new_schema(options: dict[str, str]) -> TableSchema:
     )
 
 
-def refused(what: Callable[[], object]) -> StreamAppError | None:
+def refused(call: Callable[[], object]) -> StreamAppError | None:
     try:
-        what()
+        call()
     except (UsageError, UnsupportedTableError) as error:
         return error
     return None
@@ -75,8 +75,8 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
     for error in errors:
         assert error is not None, f"refused in one way only: {errors}"
         assert error.fix
-        asked = [engine, producer, f"bucket = {bucket}", "deletion-vectors", "'bucket'"]
-        assert any(word in error.problem for word in asked), error.problem
+        reasons = [engine, producer, f"bucket = {bucket}", "deletion-vectors", "'bucket'"]
+        assert any(word in error.problem for word in reasons), error.problem
 
 
 def test_most_kinds_are_written() -> None:

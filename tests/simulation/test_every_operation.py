@@ -132,14 +132,14 @@ FAULTS = [
 
 def history(name: str) -> Scenario:
     """Some epochs, with what else is done between them."""
-    known: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED, **MOVED}
-    kind, options, steps, *_ = known[name]
+    histories: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED, **MOVED}
+    kind, options, steps, *_ = histories[name]
     rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
     return Scenario(1, kind, options, DROP in steps or KINDS[kind].crosses, rounds)
 
 
-def changes_files(what: str) -> bool:
-    return GROUPS[what] is not Group.READ
+def changes_files(operation: str) -> bool:
+    return GROUPS[operation] is not Group.READ
 
 
 def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | None = None) -> int:
@@ -150,13 +150,13 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
     turns = itertools.cycle(faults)
     count = 0
     for at in range(operations_shared(name, untouched), untouched.end_of_rounds):
-        what, actor = untouched.operations[at], untouched.actors[at]
+        operation, actor = untouched.operations[at], untouched.actors[at]
         if actors is not None and actor not in actors:
             continue
-        if changes_files(what):
+        if changes_files(operation):
             fault = next(turns)
             # Of anything but a commit it is a lost answer, and a failure when it is tried again.
-            is_struck = fault is not FaultKind.OUTAGE or what == "create_if_absent"
+            is_struck = fault is not FaultKind.OUTAGE or operation == "create_if_absent"
         else:
             # After reading, the machine's death is the process's, and a failure is told above. Who
             # dies leaves what was changed before, whatever has been read since others had a turn.
@@ -166,7 +166,7 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
             is_struck = fault in faults and actors is None and is_others_turn_over
         if is_struck:
             outcome = run(tried, strikes=(at, fault))
-            assert outcome.failure is None, (at, what, fault, outcome.failure)
+            assert outcome.failure is None, (at, operation, fault, outcome.failure)
             assert outcome.struck == 1
             count += 1
     return count
@@ -191,8 +191,8 @@ def test_the_history_does_all_that_can_fail(name: str) -> None:
     outcome = run(history(name))
     assert outcome.failure is None
     assert outcome.snapshots >= 4
-    for what in ("open_output", "sync", "write_bytes", "create_if_absent", "overwrite"):
-        assert what in outcome.operations
+    for operation in ("open_output", "sync", "write_bytes", "create_if_absent", "overwrite"):
+        assert operation in outcome.operations
     if name == "expiring":
         assert "delete" in outcome.operations[: outcome.end_of_rounds]
 
@@ -237,7 +237,7 @@ def test_whatever_operation_of_a_move_is_struck_no_row_is_lost_or_double(
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
+    ("name", "operations"),
     [
         ("tags", {"create_if_absent", "delete"}),
         ("a consumer", {"overwrite", "delete"}),
@@ -249,11 +249,11 @@ def test_whatever_operation_of_a_move_is_struck_no_row_is_lost_or_double(
         ("back", {"create_if_absent", "delete", "overwrite"}),
     ],
 )
-def test_upkeep_does_what_can_fail(name: str, what: set[str]) -> None:
+def test_upkeep_does_what_can_fail(name: str, operations: set[str]) -> None:
     outcome = run(history(name))
     done = zip(outcome.operations, outcome.actors, strict=True)
     struck = {operation for operation, actor in done if actor in UPKEEP[name][-1]}
-    assert struck >= what
+    assert struck >= operations
 
 
 def test_a_version_that_has_expired_is_gone_back_to() -> None:

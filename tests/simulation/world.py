@@ -121,19 +121,21 @@ class World:
         if self.keeps_lines:
             self.lines.append(line)
 
-    def before(self, process: Process, what: str, path: str) -> FaultKind | None:
+    def before(self, process: Process, operation: str, path: str) -> FaultKind | None:
         """See `simulated_files.FaultyWorld`."""
         self.scheduler.switch()
         if process.is_dead:
             raise CrashError
-        fault = self._fault(process, what)
+        fault = self._fault(process, operation)
         if self.strikes is not None and self.strikes[0] == len(self.done):
-            self.struck.append(Fault(process.name, GROUPS[what], len(self.done), self.strikes[1]))
+            self.struck.append(
+                Fault(process.name, GROUPS[operation], len(self.done), self.strikes[1])
+            )
             fault = self.strikes[1]
             if fault is FaultKind.OUTAGE:
                 self._outages[process.name] = OUTAGE_OPERATIONS
-        self.done.append((what, process.name))
-        self.note(f"{process.name} {what} {path}{f' {fault.value}' if fault else ''}\n")
+        self.done.append((operation, process.name))
+        self.note(f"{process.name} {operation} {path}{f' {fault.value}' if fault else ''}\n")
         if fault is FaultKind.SLOW:
             self.scheduler.delay()
             if process.is_dead:
@@ -141,10 +143,10 @@ class World:
             return None
         return fault
 
-    def after(self, process: Process, what: str, outcome: str) -> None:
+    def after(self, process: Process, operation: str, outcome: str) -> None:
         """See `simulated_files.FaultyWorld`."""
         if outcome:
-            self.note(f"{process.name} {what} gave {outcome}\n")
+            self.note(f"{process.name} {operation} gave {outcome}\n")
 
     def strike(self, process: Process, kind: FaultKind) -> None:
         """See `simulated_files.FaultyWorld`."""
@@ -160,17 +162,17 @@ class World:
         self.lost_power += 1
         for process in self.processes:
             process.killed = True
-        self.files = self.files.after_crash(kept=self._kept)
+        self.files = self.files.after_crash(surviving=self._surviving)
 
-    def _kept(self, path: str, size: int) -> int | None:
+    def _surviving(self, path: str, size: int) -> int | None:
         return self.rng.choice([None, size, self.rng.randrange(size + 1)])
 
-    def _fault(self, process: Process, what: str) -> FaultKind | None:
+    def _fault(self, process: Process, operation: str) -> FaultKind | None:
         struck_by = None
         if self._outages[process.name]:
             self._outages[process.name] -= 1
             struck_by = FaultKind.FAILS
-        for group in (Group.ANY, GROUPS[what]):
+        for group in (Group.ANY, GROUPS[operation]):
             at = self._counts[process.name, group]
             self._counts[process.name, group] += 1
             for fault in self.faults:

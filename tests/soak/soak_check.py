@@ -141,31 +141,31 @@ class SoakCheck:
         self._window.apply(self.topic.values(first, last))
         self._compare_changes("the changelog", changes)
 
-    def _compare_changes(self, what: str, changes: Sequence[tuple[str, Row]]) -> None:
+    def _compare_changes(self, subject: str, changes: Sequence[tuple[str, Row]]) -> None:
         if changes_by_key(changes) != self._window.changes:
             self.complain(
-                f"{what} from snapshot {self._window_begin} on has {len(changes)} changes, "
+                f"{subject} from snapshot {self._window_begin} on has {len(changes)} changes, "
                 f"the topic {self._window.change_count}, or others"
             )
 
-    def _compare(self, what: str, rows: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
+    def _compare(self, subject: str, rows: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
         if rows != wanted:
             missing = [key for key in wanted if key not in rows]
             extra = [key for key in rows if key not in wanted]
             other = [key for key in rows if key in wanted and rows[key] != wanted[key]]
             self.complain(
-                f"{what} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
+                f"{subject} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
                 f"{extra[:3]} and {len(other)} others {other[:3]}"
             )
 
     def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:
-        named, there = files_that_are_named(table), files_on_disk(table)
-        if missing := sorted(named - there):
+        named, on_disk = files_that_are_named(table), files_on_disk(table)
+        if missing := sorted(named - on_disk):
             self.complain(f"{len(missing)} files are named and missing: {missing[:3]}")
         self.orphans = {
             path.name: path.stat().st_mtime
             for path in self.location.rglob("*")
-            if path.name in there - named or path.name.endswith(".tmp")
+            if path.name in on_disk - named or path.name.endswith(".tmp")
         }
         strange = sorted(
             name

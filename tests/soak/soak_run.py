@@ -83,8 +83,8 @@ class Soak:
         self._count()
         return self.report
 
-    def _say(self, what: str) -> None:
-        print(f"{time.monotonic() - self._began:6.0f} s  {what}", flush=True)
+    def _say(self, line: str) -> None:
+        print(f"{time.monotonic() - self._began:6.0f} s  {line}", flush=True)
 
     def _recovered(self, kind: str, seconds: float) -> None:
         self.report.recovered(kind, seconds)

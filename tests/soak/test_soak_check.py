@@ -132,9 +132,9 @@ def test_a_lost_row_and_its_lost_change_are_found(tmp_path: Path) -> None:
 def test_a_row_too_many_is_found(tmp_path: Path) -> None:
     messages = sold()
     last = last_insert(messages)
-    known: list[Any] = list(messages)
-    known[last] = None
-    check = replace(written(tmp_path / "orders", messages), topic=Messages(known))
+    values_by_key: list[Any] = list(messages)
+    values_by_key[last] = None
+    check = replace(written(tmp_path / "orders", messages), topic=Messages(values_by_key))
     assert "has 1 too many" in wrong(check)
 
 

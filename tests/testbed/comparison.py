@@ -46,9 +46,9 @@ def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...],
     return {tuple(row[name] for name in table.key_names): row for row in rows}
 
 
-def _reported(where: str, what: str, cases: Sequence[object]) -> Iterator[str]:
+def _reported(where: str, problem: str, cases: Sequence[object]) -> Iterator[str]:
     if cases:
-        yield f"{where}: {len(cases)} {what}: {'; '.join(map(str, islice(cases, 3)))}"
+        yield f"{where}: {len(cases)} {problem}: {'; '.join(map(str, islice(cases, 3)))}"
 
 
 def replayed(changes: Iterable[tuple[str, Row]], key: Sequence[str]) -> list[Row]:

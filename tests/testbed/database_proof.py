@@ -148,7 +148,7 @@ class DatabaseProof:
         files = sorted((self.folder / "quarantine").rglob("*.jsonl"))
         lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
         reasons = Counter(f"{r['topic']}: {r['reason']}" for r in map(json.loads, lines))
-        return [f"{count} records of {what}" for what, count in reasons.items()]
+        return [f"{count} records of {reason}" for reason, count in reasons.items()]
 
 
 @contextmanager

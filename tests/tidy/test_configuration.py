@@ -83,7 +83,7 @@ def test_a_job_of_a_database_is_distinguished_where_the_configuration_is_parsed(
 @pytest.mark.parametrize("module", sorted(MATCHING))
 def test_elsewhere_both_kinds_are_matched(module: str) -> None:
     text = text_of(f"stream_app/{module}.py")
-    others = [one for one in questions(text) if one not in KINDS]
+    others = [question for question in questions(text) if question not in KINDS]
     assert not others
     assert not re.search(r"isinstance\([^)]*(?:SingleTable|WholeDatabase)", text)
 

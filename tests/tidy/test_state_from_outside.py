@@ -65,13 +65,13 @@ own.size = 3
 
 def foreign_targets(tree: ast.Module) -> Iterator[ast.Attribute]:
     """Attributes that are set and that no class of the module has."""
-    own = set(_attributes(tree))
+    attributes = set(_attributes(tree))
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
             and not _is_of_self(node)
-            and node.attr not in own
+            and node.attr not in attributes
         ):
             yield node
 

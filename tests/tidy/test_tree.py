@@ -101,9 +101,9 @@ def test_packages_hold_nothing_but_a_docstring() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("what", UNWANTED)
-def test_words_that_do_not_belong(what: str) -> None:
-    pattern = re.compile(UNWANTED[what], flags=re.MULTILINE)
+@pytest.mark.parametrize("subject", UNWANTED)
+def test_words_that_do_not_belong(subject: str) -> None:
+    pattern = re.compile(UNWANTED[subject], flags=re.MULTILINE)
     assert [
         f"{name}: {match.string[max(0, match.start() - 60) : match.end() + 60]}"
         for name in text_files()

@@ -13,27 +13,29 @@ _TEXTS = {"column-aliases": "renamed=v", "type-mapping": "to-nullable,tinyint1-n
 COLUMNS = parse_columns("id BIGINT, v STRING")
 
 
-@pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
-def test_a_format_takes_every_value_that_it_declares_and_no_other(of: FormatDeclaration) -> None:
-    for option in of.options:
+@pytest.mark.parametrize("declaration", FORMATS.values(), ids=FORMATS)
+def test_a_format_takes_every_value_that_it_declares_and_no_other(
+    declaration: FormatDeclaration,
+) -> None:
+    for option in declaration.options:
         if "NAME" in option.key:
             continue
         for value in option.only or (
             _TEXTS.get(option.key) or option.default or option.example or "id",
         ):
-            of.check({option.key: value}, COLUMNS)
+            declaration.check({option.key: value}, COLUMNS)
         if option.only:
             with pytest.raises(UsageError, match=option.key):
-                of.check({option.key: "none-of-them"}, COLUMNS)
+                declaration.check({option.key: "none-of-them"}, COLUMNS)
 
 
-@pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
-def test_an_error_about_a_misspelt_option_lists_all_options(of: FormatDeclaration) -> None:
+@pytest.mark.parametrize("declaration", FORMATS.values(), ids=FORMATS)
+def test_an_error_about_a_misspelt_option_lists_all_options(declaration: FormatDeclaration) -> None:
     with pytest.raises(UsageError) as caught:
-        of.check({"unknown-column": "warn"}, COLUMNS)
-    assert caught.value.where == f"source.{of.section}"
+        declaration.check({"unknown-column": "warn"}, COLUMNS)
+    assert caught.value.where == f"source.{declaration.section}"
     assert "did you mean 'unknown-columns'?" in caught.value.problem
-    assert all(option.key in caught.value.fix for option in of.options)
+    assert all(option.key in caught.value.fix for option in declaration.options)
 
 
 def test_a_format_is_found_by_its_name() -> None:

@@ -23,9 +23,9 @@ def test_it_is_where_the_variable_says_at_the_moment(
     assert list(tmp_path.iterdir()) == [], "scratch is gone, and nothing else was made"
 
 
-@pytest.mark.parametrize("given", ["", "relative", "/there/is/no/such/folder"])
+@pytest.mark.parametrize("folder", ["", "relative", "/there/is/no/such/folder"])
 def test_a_variable_that_cannot_be_is_no_answer(
-    given: str, monkeypatch: pytest.MonkeyPatch
+    folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", given)
+    monkeypatch.setenv("TMPDIR", folder)
     assert local_disk() == Path(tempfile.gettempdir())

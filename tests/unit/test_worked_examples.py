@@ -113,8 +113,8 @@ def test_buffers_vectors_and_base64() -> None:
     texts = pa.array(["a", "bc", None, "def"])
     assert offsets_of(texts).tolist() == [0, 1, 3, 3, 6]
     assert lengths_of(texts).tolist() == [1, 2, 0, 3]
-    kept = DeletionVector.of_positions([6, 9]).keep_mask(5, 4)
-    assert kept.tolist() == [True, False, True, True]
+    mask = DeletionVector.of_positions([6, 9]).keep_mask(5, 4)
+    assert mask.tolist() == [True, False, True, True]
     values, failed = decode_base64(pa.array(["AQID", "", "AQ==", None]))
     assert (values.to_pylist(), failed) == ([b"\x01\x02\x03", b"", b"\x01", None], None)
 

@@ -1,10 +1,11 @@
 """Loads the job's configuration from a TOML file, the environment and ``--set``.
 
-Called by `cli`. The environment overrides the file, and ``--set KEY=VALUE`` overrides both. In a
-variable such as ``STREAM_APP_SOURCE__MIN_PARTITIONS`` two underscores stand for a dot, and one for
-a hyphen. Nested tables and dotted keys mean the same, because all keys are flattened to dotted
-keys. All problems are reported at once, each with its key and the origin of its value. Relative
-paths are relative to the current directory, like those of spark-submit.
+The verbs of `cli` and the program of `submit` call it. The environment overrides the file, and
+``--set KEY=VALUE`` overrides both. In a variable such as ``STREAM_APP_SOURCE__MIN_PARTITIONS`` two
+underscores stand for a dot, and one for a hyphen. Nested tables and dotted keys mean the same,
+because all keys are flattened to dotted keys. All problems are reported at once, each with its key
+and the origin of its value. Relative paths are relative to the current directory, like those of
+spark-submit.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from typing import Any
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.source_problems import source_section_problems
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.source_problems import source_problems
-from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
-from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.stream_config import (
+    NonInsertRecords,
+    StreamConfig,
+    with_bad_record_limit,
+)
+from stream_app.app.config.sync_config import SyncConfig, TableSetting
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.values import (
     Setting,
@@ -78,9 +83,9 @@ class AppConfig:
             ("stream", self.stream),
         ):
             sections[name] = {
-                one.name: self._plain(getattr(section, one.name))
-                for one in fields(section)
-                if one.metadata
+                key_field.name: self._plain(getattr(section, key_field.name))
+                for key_field in fields(section)
+                if key_field.metadata
             }
         return sections
 
@@ -97,7 +102,7 @@ class AppConfig:
             return ", ".join(f"{column.name} {column.data_type}" for column in value)
         if isinstance(value, str):
             return self.secrets.hide(value)
-        if isinstance(value, OneSetting | ClusterSetting):
+        if isinstance(value, TableSetting | ClusterSetting):
             return value.value
         if isinstance(value, enum.Enum):
             return value.value
@@ -139,15 +144,15 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
     name = (WholeDatabase if values["sync"] else SingleTable).section_name
-    given = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
-    stream = StreamConfig(**with_limit(values["stream"]))
+    given_keys = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
+    stream = StreamConfig(**with_bad_record_limit(values["stream"]))
     config = AppConfig(
         tables=_tables(values, stream),
         stream=stream,
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
     )
-    for key, problem in _joint_problems(config, given):
+    for key, problem in _joint_problems(config, given_keys):
         of_key = (name for name in settings if f"{name}.".startswith(f"{key}."))
         origin = next((settings[name].origin for name in of_key), str(path))
         problems.append(f"{origin}: {written_key(key)}: {problem}")
@@ -217,30 +222,37 @@ def _store_setting(
             section_values.setdefault(family.name, {})[rest] = family.read(setting, rest)
             return
     if (converter := KEYS[section].get(key)) is None:
-        raise WrongValueError(_unknown(section, key))
+        raise WrongValueError(_unknown_key(section, key))
     section_values[key.replace("-", "_")] = converter(setting)
 
 
-def _unknown(section: str, key: str) -> str:
+def _unknown_key(section: str, key: str) -> str:
+    """Return the problem of an unknown key, with the key that was probably meant, or all keys."""
     if instead := REMOVED.get(f"{section}.{key}"):
         return f"was removed: {instead}"
-    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    problem = unknown_name("key", key, known)
+    names = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    suggestion = _suggestion(section, key, names)
+    if suggestion is None:
+        return f"unknown key {key!r}; known: {', '.join(names)}"
+    return f"unknown key {key!r}; did you mean {suggestion!r}?"
+
+
+def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
+    """Return the key that was probably meant, in this section or another one; else None."""
     begin, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near := nearest(begin, heads)):
-        return f"unknown key {key!r}; did you mean '{near[0]}.{rest}'?"
-    if section == "sync" and "mean" in problem:
-        return problem
-    for other, keys in KEYS.items():
-        if other != section and key in keys:
-            return f"unknown key; did you mean {other + '.' + key!r}?"
-    return problem if "mean" in problem else f"{problem}; known: {', '.join(known)}"
+    if dot and (near_heads := nearest(begin, heads)):
+        return f"{near_heads[0]}.{rest}"
+    near = nearest(key, names)
+    elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]
+    # [sync] and [table] share most names, so a misspelt key of [sync] is hardly one of [table].
+    suggestions = [*near, *elsewhere] if section == "sync" else [*elsewhere, *near]
+    return next(iter(suggestions), None)
 
 
 def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for values that contradict each other."""
-    yield from source_problems(config.tables, given_keys)
+    yield from source_section_problems(config.tables, given_keys)
     yield from config.tables.problems(given_keys)
     yield from config.tables.expectations.problems()
     tables = config.tables

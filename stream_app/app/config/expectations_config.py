@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.predicate.parser import check_grammar, named_columns, parse_predicate
 
 CONDITION, ACTION, TABLES = "condition", "action", "tables"
-KEYS_OF_ONE: Mapping[str, Callable[[Setting], str]] = {
+EXPECTATION_KEYS: Mapping[str, Callable[[Setting], str]] = {
     CONDITION: values.text,
     ACTION: values.one_of(*(action.value for action in ExpectationAction)),
     TABLES: values.regular_expression,
@@ -23,7 +23,7 @@ KEYS_OF_ONE: Mapping[str, Callable[[Setting], str]] = {
 """Keys of ``[expectations.NAME]``."""
 
 
-def of_one_expectation(setting: Setting, key: str) -> str:
+def expectation_setting(setting: Setting, key: str) -> str:
     """Convert a value of a key ``NAME.condition``, ``NAME.action`` or ``NAME.tables``.
 
     Raises:
@@ -32,10 +32,10 @@ def of_one_expectation(setting: Setting, key: str) -> str:
     _, dot, rest = key.rpartition(".")
     if not dot:
         raise WrongValueError("must be a table, such as [expectations.positive-amount]")
-    if rest not in KEYS_OF_ONE:
-        problem = unknown_name("key", rest, KEYS_OF_ONE)
-        raise WrongValueError(f"{problem}; known: {', '.join(KEYS_OF_ONE)}")
-    return KEYS_OF_ONE[rest](setting)
+    if rest not in EXPECTATION_KEYS:
+        problem = unknown_name("key", rest, EXPECTATION_KEYS)
+        raise WrongValueError(f"{problem}; known: {', '.join(EXPECTATION_KEYS)}")
+    return EXPECTATION_KEYS[rest](setting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ExpectationsConfig:
         settings: ``NAME.condition``, ``NAME.action`` and ``NAME.tables`` of each expectation.
     """
 
-    settings: Mapping[str, str] = values.key_family("", read=of_one_expectation)
+    settings: Mapping[str, str] = values.key_family("", read=expectation_setting)
 
     @property
     def all(self) -> Sequence[Expectation]:
@@ -68,7 +68,7 @@ class ExpectationsConfig:
         Raises:
             UsageError: an expectation names the table but does not fit its columns.
         """
-        return [one for one in self.all if _applies(one, name, columns)]
+        return [expectation for expectation in self.all if _applies(expectation, name, columns)]
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (key, problem) for problems that do not depend on tables."""

@@ -137,6 +137,7 @@ def written_key(key: str) -> str:
 
 
 def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
+    """Return the settings of a TOML file. A key that it gives twice becomes a problem."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -190,6 +191,7 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
 
 
 def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
+    """Return the settings of each ``--set``. One that is no setting becomes a problem."""
     settings = {}
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -222,7 +224,7 @@ def _resolved(
     is_renewed = is_hidden and key.startswith(_FILE_SYSTEM)
     secrets = []
 
-    def put_in(reference: re.Match[str]) -> str:
+    def replacement(reference: re.Match[str]) -> str:
         try:
             text = referred_value(reference, environ)
         except NotThereError as error:
@@ -232,7 +234,7 @@ def _resolved(
             secrets.append(text)
         return reference[0] if is_renewed and reference[1] == "file" else text
 
-    value = REFERENCE.sub(put_in, setting.value)
+    value = REFERENCE.sub(replacement, setting.value)
     if (is_hidden or secrets) and not REFERENCE.search(value):
         secrets.append(value)
     return replace(setting, value=value, secrets=tuple(secrets))

@@ -15,7 +15,7 @@ from stream_app.model.near_names import unknown_name
 
 _CLIENT = "kafka."
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_OF_ONE_CLUSTER: Mapping[str, Callable[[Setting], str | tuple[str, ...]]] = {
+_CLUSTER_KEYS: Mapping[str, Callable[[Setting], str | tuple[str, ...]]] = {
     "bootstrap-servers": values.text,
     "topics": values.some_names,
     "topic-pattern": values.regular_expression,
@@ -51,7 +51,7 @@ class ClusterSetting:
     value: str | tuple[str, ...] = field(repr=False)
 
 
-def of_one_cluster(setting: Setting, key: str) -> ClusterSetting:
+def cluster_setting(setting: Setting, key: str) -> ClusterSetting:
     """Convert a value of a key under ``source.clusters.``.
 
     Raises:
@@ -64,8 +64,8 @@ def of_one_cluster(setting: Setting, key: str) -> ClusterSetting:
         raise WrongValueError(f"{name!r} must be letters, digits, hyphens and underscores")
     if rest.startswith(_CLIENT):
         return ClusterSetting(values.free_text(setting))
-    if (converter := _OF_ONE_CLUSTER.get(rest)) is None:
-        raise WrongValueError(unknown_name("key", rest, [*_OF_ONE_CLUSTER, f"{_CLIENT}…"]))
+    if (converter := _CLUSTER_KEYS.get(rest)) is None:
+        raise WrongValueError(unknown_name("key", rest, [*_CLUSTER_KEYS, f"{_CLIENT}…"]))
     return ClusterSetting(converter(setting))
 
 
@@ -80,21 +80,22 @@ def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> 
     for key, setting in settings.items():
         name, _, rest = key.partition(".")
         by_name.setdefault(name, {})[rest] = setting.value
-    return [_cluster(name, given, first) for name, given in sorted(by_name.items())]
+    return [_cluster(name, of_cluster, first) for name, of_cluster in sorted(by_name.items())]
 
 
-def _cluster(name: str, given: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:
-    topics, pattern = given.get("topics", ()), given.get("topic-pattern")
+def _cluster(name: str, settings: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:
+    """Return a further cluster, with the topics of the first one by default."""
+    topics, pattern = settings.get("topics", ()), settings.get("topic-pattern")
     if not topics and pattern is None:
         topics, pattern = first.topics, first.topic_pattern
     return Cluster(
         name=name,
-        bootstrap_servers=str(given.get("bootstrap-servers", "")),
+        bootstrap_servers=str(settings.get("bootstrap-servers", "")),
         topics=tuple(topics),
         topic_pattern=None if pattern is None else str(pattern),
         kafka_options={
             key.removeprefix(_CLIENT): str(value)
-            for key, value in given.items()
+            for key, value in settings.items()
             if key.startswith(_CLIENT)
         },
     )

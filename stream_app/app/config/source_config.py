@@ -13,8 +13,8 @@ from stream_app.app.config import values
 from stream_app.app.config.source_clusters import (
     Cluster,
     ClusterSetting,
+    cluster_setting,
     further_clusters,
-    of_one_cluster,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
@@ -70,7 +70,7 @@ class SourceConfig:
     topic_pattern: str | None = values.key(values.regular_expression, None)
     format: str = values.key(values.one_of(*FORMATS), DEFAULT_FORMAT)
     format_options: Mapping[str, str] = values.key_family(
-        *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
+        *dict.fromkeys(f"{declaration.section}." for declaration in FORMATS.values())
     )
     starting_offsets: str = values.key(values.offsets, "earliest")
     starting_timestamp: int | None = values.key(values.timestamp, None)
@@ -86,7 +86,7 @@ class SourceConfig:
     reader: TopicReader | None = values.key(values.member(TopicReader), None)
     kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
     clusters: Mapping[str, ClusterSetting] = values.key_family(
-        "clusters.", read=of_one_cluster, is_secret=True
+        "clusters.", read=cluster_setting, is_secret=True
     )
     merge_shards: bool = values.key(values.boolean, False)
     path: str | None = values.key(values.text, None)
@@ -116,7 +116,9 @@ class SourceConfig:
         clusters = self.kafka_clusters
         if any(cluster.topic_pattern is not None for cluster in clusters):
             return ()
-        return tuple(in_cluster(one.name, topic) for one in clusters for topic in one.topics)
+        return tuple(
+            in_cluster(cluster.name, topic) for cluster in clusters for topic in cluster.topics
+        )
 
     @property
     def begins_at_oldest(self) -> bool:

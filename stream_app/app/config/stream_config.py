@@ -135,6 +135,6 @@ class StreamConfig:
         return (self.freshness or parse_duration_ms(self.trigger)) / 1000
 
 
-def with_limit(given: dict[str, Any]) -> dict[str, Any]:
+def with_bad_record_limit(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the section's values, with a limit of 0 bad records unless there is a quarantine."""
-    return given if "quarantine" in given else {"max_bad_records": 0} | given
+    return settings if "quarantine" in settings else {"max_bad_records": 0} | settings

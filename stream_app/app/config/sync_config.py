@@ -28,13 +28,13 @@ from stream_app.planning.schema.column_renames import RENAMES
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
-OF_FORMAT = {
+TABLE_FORMAT_KEYS = {
     option.key: values.one_of(*option.only) if option.only else values.text
     for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
     if option.key not in (TYPE_MAPPING, INEXACT, JSON_AS)
 }
 """Options of the format that can be set for one table."""
-OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
+TABLE_KEYS: Mapping[str, Callable[[Setting], Names | str]] = {
     "primary-keys": values.names,
     "partition-keys": values.names,
     "computed-column": values.any_definitions,
@@ -42,7 +42,7 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     "metadata-column-prefix": values.free_text,
     "filter": values.text,
     RENAMES: values.one_of(*(reaction.value for reaction in RenameReaction)),
-    **OF_FORMAT,
+    **TABLE_FORMAT_KEYS,
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
 _OPTIONS = "options."
@@ -61,26 +61,26 @@ class SourceTransactions(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class OneSetting:
+class TableSetting:
     """One setting under ``sync.tables.NAME.``: a list of names, or the text of an option."""
 
     value: Names | str
 
 
-def of_one_table(setting: Setting, key: str) -> OneSetting:
+def table_setting(setting: Setting, key: str) -> TableSetting:
     """Convert a value of a key under ``sync.tables.NAME.``.
 
     Raises:
         WrongValueError: the key is unknown, or its value is invalid.
     """
     _, dot, rest = key.partition(".")
-    if rest in OF_ONE_TABLE:
-        return OneSetting(OF_ONE_TABLE[rest](setting))
+    if rest in TABLE_KEYS:
+        return TableSetting(TABLE_KEYS[rest](setting))
     if rest.startswith(_OPTIONS):
-        return OneSetting(values.free_text(setting))
+        return TableSetting(values.free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_name("key", rest, [*OF_ONE_TABLE, "options.…"]))
+    raise WrongValueError(unknown_name("key", rest, [*TABLE_KEYS, "options.…"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class SyncConfig:
     )
     max_tables: int = values.key(values.integer(1), 1000)
     options: Mapping[str, str] = values.key_family("options.")
-    tables: Mapping[str, OneSetting] = values.key_family("tables.", read=of_one_table)
+    tables: Mapping[str, TableSetting] = values.key_family("tables.", read=table_setting)
 
     @property
     def rules(self) -> SyncRules:
@@ -150,7 +150,7 @@ class SyncConfig:
             },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            tables={name: self._one(name) for name in self.named_tables()},
+            tables={name: self._rules_of(name) for name in self.named_tables()},
         )
 
     @property
@@ -173,13 +173,13 @@ class SyncConfig:
 
     def format_options_of(self, name: str) -> Mapping[str, str]:
         """Return the format's options for one table."""
-        given = {key: self.tables.get(f"{name}.{key}") for key in OF_FORMAT}
-        return {key: str(one.value) for key, one in given.items() if one is not None}
+        settings = {key: self.tables.get(f"{name}.{key}") for key in TABLE_FORMAT_KEYS}
+        return {key: str(setting.value) for key, setting in settings.items() if setting is not None}
 
     def renames_of(self, name: str) -> RenameReaction:
         """Return how a table reacts when its source renames a column."""
-        own = self.tables.get(f"{name}.{RENAMES}")
-        return self.renames if own is None else RenameReaction(own.value)
+        setting = self.tables.get(f"{name}.{RENAMES}")
+        return self.renames if setting is None else RenameReaction(setting.value)
 
     def name_of(self, location: str) -> str:
         """Return a table's name, which is the last part of its folder's path."""
@@ -189,31 +189,35 @@ class SyncConfig:
         """Return the tables that have settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
-    def _one(self, name: str) -> OneTable:
-        own = {
+    def _rules_of(self, name: str) -> OneTable:
+        """Return the rules of a table that has settings of its own."""
+        settings = {
             key.removeprefix(f"{name}."): setting.value
             for key, setting in self.tables.items()
             if key.startswith(f"{name}.")
         }
 
-        def some(key: str) -> Names | None:
-            value = own.get(key)
+        def names_of(key: str) -> Names | None:
+            value = settings.get(key)
             return value if isinstance(value, tuple) else None
 
-        def one(key: str) -> str | None:
-            value = own.get(key)
+        def cased_names(key: str) -> Names | None:
+            return None if (names := names_of(key)) is None else self.cased(names)
+
+        def text_of(key: str) -> str | None:
+            value = settings.get(key)
             return value if isinstance(value, str) else None
 
         return OneTable(
-            primary_keys=None if (keys := some("primary-keys")) is None else self.cased(keys),
-            partition_keys=None if (keys := some("partition-keys")) is None else self.cased(keys),
-            computed_column=some("computed-column"),
-            metadata_column=some("metadata-column"),
-            metadata_column_prefix=one("metadata-column-prefix"),
-            filter=one("filter"),
+            primary_keys=cased_names("primary-keys"),
+            partition_keys=cased_names("partition-keys"),
+            computed_column=names_of("computed-column"),
+            metadata_column=names_of("metadata-column"),
+            metadata_column_prefix=text_of("metadata-column-prefix"),
+            filter=text_of("filter"),
             options={
                 key.removeprefix(_OPTIONS): str(value)
-                for key, value in own.items()
+                for key, value in settings.items()
                 if key.startswith(_OPTIONS)
             },
         )

@@ -110,11 +110,11 @@ def drift_problems(
     for key, problem in excluding_options({unknown: "evolve", **options}):
         yield source.full_key(key), problem
     yield from _table_problems(sync, source, options)
-    asked = {source.full_key(unknown): options.get(unknown)} | {
+    reactions = {source.full_key(unknown): options.get(unknown)} | {
         f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
         for name in sync.named_tables()
     }
-    for key, value in asked.items():
+    for key, value in reactions.items():
         if not sync.case_sensitive and value in ("stop", "quarantine"):
             yield key, f"{value!r} needs sync.case-sensitive = true"
 
@@ -125,17 +125,17 @@ def _table_problems(
     """Yield (key, problem) for ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
     for name in sync.named_tables():
-        own = sync.format_options_of(name)
-        for key in own.keys() - declared - {TRUNCATE}:
+        table_options = sync.format_options_of(name)
+        for key in table_options.keys() - declared - {TRUNCATE}:
             yield f"sync.tables.{name}.{key}", f"source.format = {source.name!r} has no such option"
         try:
-            parse_aliases(own.get(COLUMN_ALIASES, ""))
+            parse_aliases(table_options.get(COLUMN_ALIASES, ""))
         except UsageError as error:
             yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.problem} ({error.fix})"
         for key, problem in excluding_options(
-            {DriftKind.UNKNOWN.option: "evolve", **options, **own}
+            {DriftKind.UNKNOWN.option: "evolve", **options, **table_options}
         ):
-            if key in own:
+            if key in table_options:
                 yield f"sync.tables.{name}.{key}", problem
 
 
@@ -174,11 +174,11 @@ def _key_problems(sync: SyncConfig) -> _Problems:
         "sync.primary-keys": sync.primary_keys,
         "sync.partition-keys": sync.partition_keys,
     }
-    for name, some in sync.multiple_table_partition_keys.items():
-        keys[f"sync.multiple-table-partition-keys.{name}"] = some
-    for name, own in sync.table_rules.tables.items():
-        keys[f"sync.tables.{name}.primary-keys"] = own.primary_keys or ()
-        keys[f"sync.tables.{name}.partition-keys"] = own.partition_keys or ()
+    for name, partition_keys in sync.multiple_table_partition_keys.items():
+        keys[f"sync.multiple-table-partition-keys.{name}"] = partition_keys
+    for name, rule in sync.table_rules.tables.items():
+        keys[f"sync.tables.{name}.primary-keys"] = rule.primary_keys or ()
+        keys[f"sync.tables.{name}.partition-keys"] = rule.partition_keys or ()
     for key, columns in keys.items():
         for column, count in Counter(columns).items():
             if count > 1:
@@ -192,18 +192,18 @@ def _option_problems(sync: SyncConfig) -> _Problems:
     yield from wrong
     has_none = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
     of_all = rules.primary_keys or (() if has_none else (_KEY,))
-    of_every_table = set() if wrong else set(_certain(of_all, (), sync.options, {}))
+    of_every_table = set() if wrong else set(_certain_problems(of_all, (), sync.options, {}))
     for problem in sorted(of_every_table):
         yield "sync.options", problem
-    for name, own in rules.tables.items():
-        wrong_own = list(_each_option(f"sync.tables.{name}.options", own.options))
-        yield from wrong_own
-        if wrong or wrong_own:
+    for name, rule in rules.tables.items():
+        wrong_of_table = list(_each_option(f"sync.tables.{name}.options", rule.options))
+        yield from wrong_of_table
+        if wrong or wrong_of_table:
             continue
-        keys = of_all if own.primary_keys is None else own.primary_keys
+        keys = of_all if rule.primary_keys is None else rule.primary_keys
         # Partition keys for all tables apply only to tables that have these columns.
-        partitioned_by = own.partition_keys or () if own.primary_keys else ()
-        for problem in _certain(keys, partitioned_by, sync.options, own.options):
+        partitioned_by = rule.partition_keys or () if rule.primary_keys else ()
+        for problem in _certain_problems(keys, partitioned_by, sync.options, rule.options):
             if problem not in of_every_table:
                 yield f"sync.tables.{name}", problem
 
@@ -214,8 +214,11 @@ def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
             yield f"{section}.{key}", problem
 
 
-def _certain(
-    primary_keys: Names, partition_keys: Names, of_all: Mapping[str, str], own: Mapping[str, str]
+def _certain_problems(
+    primary_keys: Names,
+    partition_keys: Names,
+    of_all: Mapping[str, str],
+    of_table: Mapping[str, str],
 ) -> list[str]:
     """Return the problems that these options have for every table with such keys.
 
@@ -224,9 +227,9 @@ def _certain(
 
     Args:
         primary_keys: the primary key, or `_KEY` alone if only messages show it.
-        of_all, own: the options of all tables, and those of one table.
+        of_all, of_table: the options of all tables, and those of one table.
     """
-    options: Mapping[str, str] = {**options_for(primary_keys, of_all), **own}
+    options: Mapping[str, str] = {**options_for(primary_keys, of_all), **of_table}
     if not partition_keys:  # the table may still have this option
         options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
     named = dict.fromkeys(

@@ -73,12 +73,12 @@ class TableConfig:
     @property
     def made_columns(self) -> MadeColumns:
         """The columns that the job computes, because no message has them."""
-        made = MadeColumns()
+        made_columns = MadeColumns()
         if self.computed_columns or self.metadata_columns:
-            made = made_columns_of(
+            made_columns = made_columns_of(
                 self.computed_columns, self.metadata_columns, self.metadata_column_prefix
             )
-        return made if self.history is None else made.with_history(self.history)
+        return made_columns if self.history is None else made_columns.with_history(self.history)
 
     @property
     def all_columns(self) -> RowType:

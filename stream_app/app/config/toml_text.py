@@ -27,7 +27,7 @@ def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterato
     for name, value in settings.items():
         begin = _prefix(chosen, section, name)
         if begin is not None and isinstance(value, Mapping):
-            yield from ((f"{begin}{key}", _toml(one)) for key, one in value.items())
+            yield from ((f"{begin}{key}", _toml(member)) for key, member in value.items())
         elif value not in (None, "", ()):
             is_free = section in FREE_SECTIONS
             key = json.dumps(name) if is_free else name.replace("_", "-")

@@ -96,25 +96,25 @@ def key_family(
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
     """Return key → converter, for the keys that a section's fields declare."""
     return {
-        one.name.replace("_", "-"): one.metadata["read"]
-        for one in fields(section)
-        if "read" in one.metadata
+        key_field.name.replace("_", "-"): key_field.metadata["read"]
+        for key_field in fields(section)
+        if "read" in key_field.metadata
     }
 
 
 def families_of(section: type[Any]) -> dict[str, KeyFamily]:
     """Return prefix → family, for the key families that a section's fields declare."""
     return {
-        prefix: KeyFamily(one.name, one.metadata["read_member"])
-        for one in fields(section)
-        for prefix in one.metadata.get("prefixes", ())
+        prefix: KeyFamily(key_field.name, key_field.metadata["read_member"])
+        for key_field in fields(section)
+        for prefix in key_field.metadata.get("prefixes", ())
     }
 
 
 def text(setting: Setting) -> str:
     """Convert to a string that is not blank."""
     if not isinstance(setting.value, str):
-        raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
+        raise WrongValueError(f"must be a string, is {_shown(setting.value)}")
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
     if "\0" in setting.value:
@@ -146,7 +146,7 @@ def boolean(setting: Setting) -> bool:
     with suppress(ValueError):
         if setting.is_text:
             return parse_boolean(str(setting.value))
-    raise WrongValueError(f"must be true or false, is {_kind(setting.value)}")
+    raise WrongValueError(f"must be true or false, is {_shown(setting.value)}")
 
 
 def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
@@ -157,7 +157,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int
         if setting.is_text and re.fullmatch(r"[+-]?\d+", str(value)):
             value = int(str(value))
         if isinstance(value, bool) or not isinstance(value, int):
-            raise WrongValueError(f"must be a whole number, is {_kind(value)}")
+            raise WrongValueError(f"must be a whole number, is {_shown(value)}")
         if value < minimum:
             raise WrongValueError(f"must be at least {minimum}, is {value}")
         if maximum is not None and value > maximum:
@@ -174,7 +174,7 @@ def names(setting: Setting) -> tuple[str, ...]:
         value = [part.strip() for part in str(value).strip("[] ").split(",")]
         value = [part.strip("\"'") for part in value if part]
     if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
-        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_kind(value)}')
+        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_shown(value)}')
     return tuple(value)
 
 
@@ -199,14 +199,14 @@ def definitions(setting: Setting) -> tuple[str, ...]:
     """Convert to a list of strings. In a text, commas inside of brackets do not separate."""
     if not setting.is_text:
         return some_names(setting)
-    given = str(setting.value).strip()
-    if given.startswith("["):
+    definitions_text = str(setting.value).strip()
+    if definitions_text.startswith("["):
         try:
-            value = tomllib.loads(f"value = {given}")["value"]
+            value = tomllib.loads(f"value = {definitions_text}")["value"]
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is not a list of strings: {error}") from None
         return some_names(Setting(value, setting.origin))
-    parts = [part.strip() for part in split_outside_brackets(given) if part.strip()]
+    parts = [part.strip() for part in split_outside_brackets(definitions_text) if part.strip()]
     return some_names(Setting(parts, setting.origin))
 
 
@@ -267,8 +267,8 @@ def database_address(setting: Setting) -> str:
         raise WrongValueError(f"{error.problem}: {error.fix}") from None
     if url.password:
         raise WrongValueError("must have no password: give it in source.snapshot-password")
-    given = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
-    if unknown := [name for name, _ in given if name != "user"]:
+    parameters = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
+    if unknown := [name for name, _ in parameters if name != "user"]:
         raise WrongValueError(
             f"must have no parameter but user, and has {', '.join(unknown)}; the variables "
             "PGSSLMODE and PGSSLROOTCERT set PostgreSQL's TLS"
@@ -355,7 +355,7 @@ def timestamp(setting: Setting) -> int:
         return value
     raise WrongValueError(
         "must be milliseconds since 1970, or a time with its zone such as "
-        f"'2026-11-27T08:00:00Z', is {_kind(setting.value)}"
+        f"'2026-11-27T08:00:00Z', is {_shown(setting.value)}"
     )
 
 
@@ -386,10 +386,10 @@ def free_text(setting: Setting) -> str:
         return ",".join(value)
     if isinstance(value, str | int | float):
         return str(value)
-    raise WrongValueError(f"must be a string, number or truth value, is {_kind(value)}")
+    raise WrongValueError(f"must be a string, number or truth value, is {_shown(value)}")
 
 
-def _kind(value: object) -> str:
+def _shown(value: object) -> str:
     kinds = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
     kinds |= {str: "a string", list: "a list", dict: "a table"}
     return (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.job_folders import hadoop_settings, open_folder
+from stream_app.app.tables.job_folders import open_folder, spark_folder_settings
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
@@ -36,7 +36,7 @@ class JobSession:
 
     def start(self) -> SparkSession:
         """Start the Spark session of this process, and return it."""
-        of_checkpoint = hadoop_settings(self.checkpoint, self.file_system, os.environ)
+        of_checkpoint = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
         return start_session(f"stream_app {self.job}", {**of_checkpoint, **self.settings})
 
     def folder(self, location: str) -> Folder:

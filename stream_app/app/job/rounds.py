@@ -81,7 +81,9 @@ def job_rounds(
             # A table that cannot be created now is tried again with its first message.
             table_feeds = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
             splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
-            policy = HoldingTables if load is None else partial(LoadingTables, epochs=load.epochs)
+            policy = (
+                HoldingTables if load is None else partial(LoadingTables, load_epochs=load.epochs)
+            )
     if load is not None:
         load.check_tables((feed.job.table for feed in table_feeds), feeds.state_file.folder)
     epoch_tables = policy(

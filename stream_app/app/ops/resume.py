@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.tables.job_folders import not_begun
+from stream_app.app.tables.job_folders import not_begun_text
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.spark.checkpoint.held_tables import resume
@@ -15,7 +15,7 @@ from stream_app.spark.job_folder import Folder
 def resume_tables(
     checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
 ) -> Iterator[str]:
-    """Write the requests into the checkpoint, and return a line for each.
+    """Write the requests into the checkpoint, and yield a line for each.
 
     Args:
         location: the configured location of the checkpoint.
@@ -28,7 +28,7 @@ def resume_tables(
     state = read_state(checkpoint)
     if state is None:
         raise UsageError(
-            not_begun(location),
+            not_begun_text(location),
             fix="give the configuration of the job, in the folder where it runs",
         )
     held = state.held

@@ -53,6 +53,7 @@ def _source(draft: JobDraft) -> list[str]:
 
 
 def _table(draft: JobDraft) -> list[str]:
+    """Return the lines of ``[table]``, with the source's comments."""
     table, keys = draft.table, list(draft.table.primary_keys)
     comments = [
         f"# {column.name}: {' '.join(column.comment.split())}"

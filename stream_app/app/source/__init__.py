@@ -1,4 +1,4 @@
-"""Queries a source outside of the hot path: topics, offsets, messages, databases.
+"""Queries a source outside of the hot path: topics, offsets, messages and databases.
 
-Sends to topics.
+It also sends messages to topics.
 """

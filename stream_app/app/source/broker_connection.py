@@ -75,7 +75,7 @@ def uncheckable_settings(kafka_options: Mapping[str, str]) -> list[str]:
     The job can run with such settings, so the caller warns and skips its check of the topics.
     """
     security = security_options(kafka_options)
-    reasons = [f"{key}: {what}" for key, what in security.problems.items()]
+    reasons = [f"{key}: {problem}" for key, problem in security.problems.items()]
     mechanism = security.options.get("sasl.mechanism")
     if mechanism is not None and mechanism not in _SASL_MECHANISMS:
         reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
@@ -196,7 +196,7 @@ class BrokerConnection:
         Times are milliseconds since 1970, of the producer or the broker, depending on the topic's
         settings.
         """
-        answers = self._asked(topics, OffsetSpec.MAX_TIMESTAMP)
+        answers = self._offsets_by(topics, OffsetSpec.MAX_TIMESTAMP)
         return {
             (key.topic, key.partition): answer.timestamp
             for key, answer in answers.items()
@@ -211,7 +211,9 @@ class BrokerConnection:
         Args:
             times: (topic, partition) → milliseconds since 1970.
         """
-        answers = self._answers({TopicPartition(*place): time for place, time in times.items()})
+        answers = self._list_offsets(
+            {TopicPartition(*place): time for place, time in times.items()}
+        )
         return {
             (key.topic, key.partition): answer.offset
             for key, answer in answers.items()
@@ -225,8 +227,8 @@ class BrokerConnection:
 
         Partitions without one are left out.
         """
-        asked = {group: [TopicPartition(*place) for place in places]}
-        answers = self._ask_coordinator(lambda: self._client.list_group_offsets(asked))
+        partitions_of = {group: [TopicPartition(*place) for place in places]}
+        answers = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
             (key.topic, key.partition): answer.offset
             for key, answer in answers.get(group, {}).items()
@@ -267,13 +269,13 @@ class BrokerConnection:
     def _offsets(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
     ) -> dict[KafkaPartition, int]:
-        answers = self._asked(topics, spec)
+        answers = self._offsets_by(topics, spec)
         return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
 
-    def _asked(
+    def _offsets_by(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        return self._answers(
+        return self._list_offsets(
             {
                 TopicPartition(name, partition): spec
                 for name, topic in topics.items()
@@ -281,12 +283,12 @@ class BrokerConnection:
             }
         )
 
-    def _answers(
-        self, asked: Mapping[TopicPartition, OffsetSpec | int]
+    def _list_offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec | int]
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         answers: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
             lambda: self._client.list_partition_offsets(
-                asked, IsolationLevel.READ_COMMITTED, timeout_ms=int(self._timeout_s * 1000)
+                specs, IsolationLevel.READ_COMMITTED, timeout_ms=int(self._timeout_s * 1000)
             )
         )
         return answers
@@ -316,13 +318,13 @@ class BrokerConnection:
 
     def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
         existing = self._topic_names()
-        said = "; ".join(
+        text = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
         near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
         return WrongSourceError(
-            f"{said} at {self._bootstrap}",
+            f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
             fix=f"did you mean {_some(sorted(near))}? or create the topic"
             if near

@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.likely_format import is_read_by, likely_format
 from stream_app.app.source.source_connection import SourceConnection
-from stream_app.app.source.topic_messages import looked_at
+from stream_app.app.source.topic_messages import sampled_messages
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import Notice
 from stream_app.errors import StreamAppError
@@ -49,7 +49,7 @@ def first_messages(
         _LOG.warning("no messages are looked at beforehand: %s", error.problem)
         return {}
     if (notice := other_format(source.format, list(messages.values()))) is not None:
-        warn_of(notice)
+        log_notice(notice)
     return messages
 
 
@@ -68,7 +68,7 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
     )
 
 
-def warn_of(notice: Notice) -> None:
+def log_notice(notice: Notice) -> None:
     """Log a notice with its remedy."""
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
@@ -88,7 +88,7 @@ def messages_at_both_ends(
     with SourceConnection(source) as connection:
         begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
     by_topic: dict[str, list[pa.RecordBatch]] = {}
-    for batch in looked_at(source, _both_ends(begins, ends)):
+    for batch in sampled_messages(source, _both_ends(begins, ends)):
         by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
         if time.monotonic() > deadline:
             break

@@ -47,12 +47,12 @@ def first_offsets_of(source: SourceConfig) -> str:
             if source.starting_offsets == "earliest":
                 offsets = connection.begin_offsets(topics)
             group = source.group_id or ""
-            known = connection.group_offsets(group, offsets)
-            offsets |= known
-            if len(known) < len(offsets):
+            committed = connection.group_offsets(group, offsets)
+            offsets |= committed
+            if len(committed) < len(offsets):
                 _LOG.info(
                     "group %s has no offset of %d of %d partitions: they begin at the %s message",
-                    group, len(offsets) - len(known), len(offsets), source.starting_offsets,
+                    group, len(offsets) - len(committed), len(offsets), source.starting_offsets,
                 )  # fmt: skip
     first: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in offsets.items():

@@ -66,7 +66,7 @@ def database_errors(url: JdbcUrl) -> Iterator[None]:
         ) from None
 
 
-def answers(connection: Any, query: str) -> list[Any]:
+def query_rows(connection: Any, query: str) -> list[Any]:
     """Return the rows of a query's result."""
     with connection.cursor() as cursor:
         cursor.execute(query)
@@ -78,7 +78,7 @@ def log_position(connection: Any, url: JdbcUrl) -> str:
     for kind, query in _POSITIONS[url.driver]:
         # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
-            for row in answers(connection, query):
+            for row in query_rows(connection, query):
                 position = ":".join(map(str, filter(None, row[:_POSITION_COLUMNS])))
                 if position:
                     return f"{kind} {' '.join(position.split())}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.source.jdbc_connection import answers, opened_database
+from stream_app.app.source.jdbc_connection import opened_database, query_rows
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
@@ -111,7 +111,8 @@ def read_table(
 
 
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
-    kind, there = _KINDS[url.driver], list[tuple[str, str]]()
+    """Return a table's schema and name, and a row of the catalog for each column."""
+    kind, relations = _KINDS[url.driver], list[tuple[str, str]]()
     schema, _, name = (table or "").rpartition(".")
     schema = schema or kind.schema or url.database
     with connection.cursor() as cursor:
@@ -123,15 +124,17 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
         rows = read() if name else ()
         if not rows:
             cursor.execute(kind.tables)
-            there = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
-        if table is None and len(there) == 1:
-            [(schema, name)] = there
+            relations = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
+        if table is None and len(relations) == 1:
+            [(schema, name)] = relations
             rows = read()
     if not rows:
-        shown = ", ".join(".".join(path) for path in there[:_TABLES_SHOWN]) or "none"
-        more = f" and {len(there) - _TABLES_SHOWN} more" if len(there) > _TABLES_SHOWN else ""
+        shown = ", ".join(".".join(path) for path in relations[:_TABLES_SHOWN]) or "none"
+        more = (
+            f" and {len(relations) - _TABLES_SHOWN} more" if len(relations) > _TABLES_SHOWN else ""
+        )
         raise UsageError(
-            f"there is no table {table}" if table else f"the database has {len(there)} tables",
+            f"there is no table {table}" if table else f"the database has {len(relations)} tables",
             where=str(url),
             fix=f"name one by --table: {shown}{more}",
         )
@@ -141,6 +144,7 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
 def _table(
     schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
 ) -> JdbcTable:
+    """Return the definition of a table from the catalog's rows of its columns."""
     keys = {int(place): str(column) for column, _, _, _, place, *_ in rows if place is not None}
     columns, untyped = [], []
     for column, text, may_be_null, comment, place, is_generated, has_default, _ in rows:
@@ -191,6 +195,6 @@ def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mappi
     ``enum[]`` is an array of them.
     """
     query = dialect_of(url.driver).enums
-    enums = {str(row[0]) for row in answers(connection, query)} if query else set()
+    enums = {str(row[0]) for row in query_rows(connection, query)} if query else set()
     spoken = {f"{kind}{end}": f"enum{end}" for kind in enums for end in ("", "[]")}
     return {at: spoken.get(kind, kind) for at, kind in kinds.items()}

@@ -106,7 +106,7 @@ def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
 def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
     """Return librdkafka's options for a cluster, and the reasons why they cannot be used."""
     judged = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
-    problems = [f"{cluster.section}.kafka.{key}: {what}" for key, what in judged.problems.items()]
+    problems = [f"{cluster.section}.kafka.{key}: {why}" for key, why in judged.problems.items()]
     for key, why in judged.ignored.items():
         _LOG.debug("%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, why)
     if not problems:

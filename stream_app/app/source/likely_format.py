@@ -48,6 +48,7 @@ def _asks_a_registry(name: str) -> bool:
 
 
 def _likely_format(value: bytes) -> str | None:
+    """Return the format with most signs in a message, or None if it shows signs of none."""
     if value.startswith(_CONFLUENT_MAGIC):
         return _likely_registered(value)
     try:

@@ -30,11 +30,11 @@ def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[
         return connection.topics()
 
 
-def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
+def source_ends(source: SourceConfig, on_unknown: Callable[[str], None]) -> Offsets | None:
     """Return topic → Kafka partition → end offset.
 
     Args:
-        unknown: called with the reason if the broker does not respond.
+        on_unknown: called with the reason if the broker does not respond.
 
     Returns:
         None if the source is not a topic, or the broker does not respond.
@@ -49,7 +49,7 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
                 ends.setdefault(topic, {})[str(partition)] = end
             return ends
     except StreamAppError as error:
-        unknown(error.problem)
+        on_unknown(error.problem)
         return None
 
 

@@ -10,10 +10,10 @@ documentation, `information_schema.processlist`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.errors import WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.source.origin import Origin
@@ -86,7 +86,7 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
         WrongSourceError: no connector follows the database.
     """
     is_postgres = url.driver is POSTGRESQL
-    followers = asked(connection, _SLOTS if is_postgres else _FOLLOWERS)
+    followers = query_rows(connection, _SLOTS if is_postgres else _FOLLOWERS)
     if not followers:
         missing = "has no logical replication slot" if is_postgres else "has no replica of its log"
         raise WrongSourceError(
@@ -98,7 +98,7 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     published = None
     if is_postgres and all(plugin == _PUBLICATIONS for _, plugin in followers):
         published = frozenset(
-            (str(schema), str(name)) for schema, name in asked(connection, _PUBLISHED)
+            (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
         )
     return FollowedDatabase(relations=relations_of(connection, url), published=published)
 
@@ -111,19 +111,12 @@ def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relatio
     query = _POSTGRES_RELATIONS if url.driver is POSTGRESQL else _MYSQL_RELATIONS
     return {
         (str(schema), str(name)): Relation(bool(is_root), bool(is_partition))
-        for schema, name, is_root, is_partition in asked(connection, query)
+        for schema, name, is_root, is_partition in query_rows(connection, query)
     }
 
 
-def origin_of(url: JdbcUrl, schema: str, name: str) -> Origin:
+def relation_origin(url: JdbcUrl, schema: str, name: str) -> Origin:
     """Return a table's origin, as Debezium's messages name it."""
     if url.driver is POSTGRESQL:
         return Origin(url.database, schema, name)
     return Origin(schema, "", name)
-
-
-def asked(connection: Any, query: str) -> list[Any]:
-    """Return the rows of a query's result."""
-    with closing(connection.cursor()) as cursor:
-        cursor.execute(query)
-        return list(cursor.fetchall())

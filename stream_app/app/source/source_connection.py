@@ -22,7 +22,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.topic_name import cluster_and_name, in_cluster
 
-_Asked = TypeVar("_Asked")
+_Request = TypeVar("_Request")
 _Value = TypeVar("_Value")
 _Answers = dict[KafkaPartition, int]
 
@@ -93,9 +93,9 @@ class SourceConnection:
     def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Answers:
         """See `BrokerConnection.offsets_since`."""
         places = _by_cluster(times, lambda place: place[0])
-        return self._asked(
+        return self._query(
             {
-                cluster: {_there(place): times[place] for place in of_cluster}
+                cluster: {_in_own_cluster(place): times[place] for place in of_cluster}
                 for cluster, of_cluster in places.items()
             },
             BrokerConnection.offsets_since,
@@ -104,9 +104,12 @@ class SourceConnection:
     def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Answers:
         """See `BrokerConnection.group_offsets`. The group has the same name in all clusters."""
         by_cluster = _by_cluster(places, lambda place: place[0])
-        return self._asked(
-            {cluster: list(map(_there, of_cluster)) for cluster, of_cluster in by_cluster.items()},
-            lambda connection, asked: connection.group_offsets(group, asked),
+        return self._query(
+            {
+                cluster: list(map(_in_own_cluster, of_cluster))
+                for cluster, of_cluster in by_cluster.items()
+            },
+            lambda connection, of_cluster: connection.group_offsets(group, of_cluster),
         )
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
@@ -117,8 +120,8 @@ class SourceConnection:
         by_cluster = _by_cluster(offsets, str)
         for cluster in by_cluster.keys() & self._clusters.keys():
             topics = by_cluster[cluster]
-            own = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
-            self._clusters[cluster][1].commit_group(group, own)
+            cluster_offsets = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
+            self._clusters[cluster][1].commit_group(group, cluster_offsets)
 
     def close(self) -> None:
         """Close the connections."""
@@ -136,7 +139,7 @@ class SourceConnection:
         question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
     ) -> _Answers:
         by_cluster = _by_cluster(topics, str)
-        return self._asked(
+        return self._query(
             {
                 cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in of_cluster}
                 for cluster, of_cluster in by_cluster.items()
@@ -144,18 +147,16 @@ class SourceConnection:
             question,
         )
 
-    def _asked(
+    def _query(
         self,
-        asked: Mapping[str, _Asked],
-        question: Callable[[BrokerConnection, _Asked], _Answers],
+        requests: Mapping[str, _Request],
+        question: Callable[[BrokerConnection, _Request], _Answers],
     ) -> _Answers:
-        """Query each cluster, and return the answers under the job's topic names."""
+        """Query each cluster with its request; return the answers under the job's topic names."""
         return {
             (in_cluster(cluster, topic), partition): answer
-            for cluster, of_cluster in asked.items()
-            for (topic, partition), answer in question(
-                self._clusters[cluster][1], of_cluster
-            ).items()
+            for cluster, request in requests.items()
+            for (topic, partition), answer in question(self._clusters[cluster][1], request).items()
         }
 
 
@@ -168,6 +169,6 @@ def _by_cluster(
     return by_cluster
 
 
-def _there(place: KafkaPartition) -> KafkaPartition:
+def _in_own_cluster(place: KafkaPartition) -> KafkaPartition:
     """Return a partition under the topic's name in its own cluster."""
     return cluster_and_name(place[0])[1], place[1]

@@ -21,14 +21,14 @@ from stream_app.kafka.range_reader import RangeReader
 from stream_app.kafka.several_clusters import ClientSettings
 from stream_app.table.check.metadata_check import Progress
 
-_LOOK_OPTIONS = {
+_SAMPLE_OPTIONS = {
     "max.partition.fetch.bytes": str(256 << 10),
     "queued.max.messages.kbytes": "512",
     "queued.min.messages": "100",
 }
 """A sample needs few messages, and would drop most of what a larger fetch returns."""
-_LOOK_AHEAD = 64
-_LOOK_S = 5.0
+_SAMPLE_AHEAD = 64
+_SAMPLE_S = 5.0
 Ends = Mapping[KafkaPartition, int]
 
 
@@ -61,8 +61,8 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
         reader.close()
 
 
-def looked_at(
-    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _LOOK_S
+def sampled_messages(
+    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _SAMPLE_S
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of many short ranges, except those that the topics have deleted.
 
@@ -77,10 +77,10 @@ def looked_at(
     reader = RangeReader(
         replace(
             settings,
-            client=_for_a_look(settings.client),
-            clusters=tuple((name, _for_a_look(client)) for name, client in settings.clusters),
+            client=_sampling(settings.client),
+            clusters=tuple((name, _sampling(client)) for name, client in settings.clusters),
             fails_on_loss=False,
-            ahead=_LOOK_AHEAD,
+            ahead=_SAMPLE_AHEAD,
             timeout_s=timeout_s,
         )
     )
@@ -90,8 +90,8 @@ def looked_at(
         reader.close()
 
 
-def _for_a_look(client: ClientSettings) -> ClientSettings:
-    return tuple(sorted({**dict(client), **_LOOK_OPTIONS}.items()))
+def _sampling(client: ClientSettings) -> ClientSettings:
+    return tuple(sorted({**dict(client), **_SAMPLE_OPTIONS}.items()))
 
 
 def topic_messages(

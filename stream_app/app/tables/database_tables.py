@@ -29,7 +29,7 @@ from stream_app.app.tables.database_schemas import (
 )
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.job_table import changes_that_fail, column_warnings
-from stream_app.app.tables.refused_tables import with_refused
+from stream_app.app.tables.refused_tables import with_newly_refused
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -94,7 +94,7 @@ class DatabaseTables:
     _hidden: set[Origin] = field(init=False, default_factory=set)
     # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
     _waiting: frozenset[str] = field(init=False, default=frozenset())
-    _full: str = field(init=False, default="")
+    _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._taken = dict(self.state_file.state.origins)
@@ -157,8 +157,8 @@ class DatabaseTables:
             table = self._opened(name)
         except TableNotFoundError:
             return database_table_schema(self.tables, name, sources, self.clock)
-        made = next_schema(table, _lacking(self.tables.sync, name, table.schema.fields))
-        return replace(self._configured(name, table).schema, fields=made.fields)
+        schema = next_schema(table, _lacking(self.tables.sync, name, table.schema.fields))
+        return replace(self._configured(name, table).schema, fields=schema.fields)
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
@@ -190,7 +190,7 @@ class DatabaseTables:
             refused={**self._refused, **(uncreated or {})},
             hidden=frozenset(self._hidden),
             waiting=waiting,
-            full=self._full,
+            full=self._full_reason,
         )
         share = self.tables.share
         return OriginSplitter(
@@ -206,7 +206,7 @@ class DatabaseTables:
         If source tables may collide, a task must know which came first. A stored source table is
         not a ghost, whatever its name is.
         """
-        if self.tables.rules.may_collide or self._full:
+        if self.tables.rules.may_collide or self._full_reason:
             return dict(self._taken)
         return {at: name for at, name in self._taken.items() if ghost_of(at.table)}
 
@@ -221,7 +221,7 @@ class DatabaseTables:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
-            decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
+            decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
@@ -239,12 +239,12 @@ class DatabaseTables:
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
-        known = {*self._taken.values(), *self._waiting, *new}
+        names = {*self._taken.values(), *self._waiting, *new}
         limit = TableLimit(self.tables.sync.max_tables)
-        if limit.has_room(name, known, len(self._refused)):
+        if limit.has_room(name, names, len(self._refused)):
             return False
-        if not self._full:
-            self._full = limit.reason
+        if not self._full_reason:
+            self._full_reason = limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
             self.state_file.warn([JobWarning(problem=text + limit.why, fix=limit.FIX)])
         return True
@@ -278,11 +278,10 @@ class DatabaseTables:
             sources = describe()
         schema = database_table_schema(self.tables, name, sources, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        source = functools.reduce(merged_source_table, sources.values())
-        full_name = self.tables.full_name(name)
-        others = (known for known in self.state_file.state.warnings if known.table != full_name)
-        self.state_file.note(warnings=tuple(others))  # the earlier rows were another table's
-        remarks = remarks_of_new(source.columns)
+        full_name, warnings = self.tables.full_name(name), self.state_file.state.warnings
+        others = tuple(warning for warning in warnings if warning.table != full_name)
+        self.state_file.note(warnings=others)  # the earlier rows were another table's
+        remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
         full_key = self.tables.full_key
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
@@ -301,16 +300,16 @@ class DatabaseTables:
     def _configured(self, name: str, table: FileStoreTable) -> FileStoreTable:
         """Return the table with the options of the configuration."""
         rules = self.tables.sync.table_rules
-        own = rules.tables[name].options if name in rules.tables else {}
+        table_options = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
         # Some options belong to the table alone: the configuration sets them only for new tables.
-        rest = {key: value for key, value in for_all.items() if key not in own}
+        rest = {key: value for key, value in for_all.items() if key not in table_options}
         for difference in option_differences(table.schema, rest):
             _LOG.warning(
                 "the table %s keeps its value: %s, which holds for new tables", name, difference
             )
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
-        return with_configuration(table, {**for_all, **own})
+        return with_configuration(table, {**for_all, **table_options})
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.tables.source.format, table.schema):
@@ -318,7 +317,7 @@ class DatabaseTables:
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
-        all_refused = with_refused(self.state_file.state.refused, refused, self._taken)
+        all_refused = with_newly_refused(self.state_file.state.refused, refused, self._taken)
         self.state_file.update(origins=dict(self._taken), refused=all_refused)
 
 
@@ -334,5 +333,5 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     ]
 
 
-def _names(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+def _targets(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
     return {origin: name for name, parts in tables.items() for origin in parts}

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.source.first_messages import warn_of
+from stream_app.app.source.first_messages import log_notice
 from stream_app.app.tables.database_schemas import database_table_schema, described_sources
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
@@ -68,7 +68,7 @@ def check_first_messages(
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        warn_of(notice)
+        log_notice(notice)
 
 
 def first_remarks(
@@ -84,6 +84,7 @@ def first_remarks(
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
+    """Yield a notice if the topics have messages of several source tables."""
     records = survey.tables()
     verdict = verdict_on({}, records)
     if not verdict.others or traits.merges_shards:
@@ -170,14 +171,14 @@ def read_alone(
     facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
-    ops = [None if row is None else row[0] == _READ for row in _rows(part)]
+    reads = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
-        at = [place for place, one in enumerate(ops) if one is is_read]
+        at = [place for place, is_a_read in enumerate(reads) if is_a_read is is_read]
         return facts.describe(part.take(pa.array(at, pa.int32())), options) if at else None
 
-    newest = max(np.flatnonzero([one is True for one in ops]).tolist(), default=-1)
-    if ops[newest + 1 :].count(False) == 0:
+    newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
+    if reads[newest + 1 :].count(False) == 0:
         return []
     return only_read(described(is_read=True), described(is_read=False))
 

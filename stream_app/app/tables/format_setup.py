@@ -145,15 +145,15 @@ def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> Evolutio
         source: the source's configuration for this table (`TablesOfJob.source_of`).
         made_columns: the table's columns that do not come from the source.
     """
-    given = source.format_options
-    if given.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
+    options = source.format_options
+    if options.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
         return None
-    narrowed = given.get(NARROWED_COLUMNS, DriftReaction.WARN.value)
+    narrowed = options.get(NARROWED_COLUMNS, DriftReaction.WARN.value)
     return EvolutionRules(
         options=parse_mapping_options(
-            given.get(TYPE_MAPPING, "").split(","),
-            inexact=InexactTimes(given.get(INEXACT, InexactTimes.NUMBER.value)),
-            documents=JsonColumns(given.get(JSON_AS, JsonColumns.STRING.value)),
+            options.get(TYPE_MAPPING, "").split(","),
+            inexact=InexactTimes(options.get(INEXACT, InexactTimes.NUMBER.value)),
+            documents=JsonColumns(options.get(JSON_AS, JsonColumns.STRING.value)),
         ),
         stops=narrowed == DriftReaction.STOP.value,
         quarantines=narrowed == DriftReaction.QUARANTINE.value,

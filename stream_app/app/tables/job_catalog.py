@@ -48,7 +48,7 @@ def create_job_table(
     )
 
 
-def job_place(tables: TablesOfJob, name: str) -> str | None:
+def job_table_folder(tables: TablesOfJob, name: str) -> str | None:
     """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:

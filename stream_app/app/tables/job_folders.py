@@ -31,16 +31,16 @@ from stream_app.table.storage_errors import storage_errors
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
-def not_begun(checkpoint: str) -> str:
+def not_begun_text(checkpoint: str) -> str:
     """Return the message about a missing checkpoint, with a hint for a relative path."""
     where = absolute_location(checkpoint)
-    said = f"no job has begun with the checkpoint {where}"
+    text = f"no job has begun with the checkpoint {where}"
     if where == checkpoint.rstrip("/"):
-        return said
-    return f"{said}; {checkpoint!r} is relative: is this the folder where the job runs?"
+        return text
+    return f"{text}; {checkpoint!r} is relative: is this the folder where the job runs?"
 
 
-def check_writable(*locations: str) -> None:
+def check_folders_writable(*locations: str) -> None:
     """Check that files can be created in local folders, or in their nearest existing parents.
 
     A job checks other stores when it opens a table for writing.
@@ -67,11 +67,11 @@ def probe_local(location: str) -> tuple[FileIO, str]:
         NoAccessError: both attempts succeed.
     """
     folder, files = file_io_of(location)
-    there = Path(folder)
-    while not there.exists():
-        there = there.parent
-    probe_atomic_create(files, str(there), "a link to a name that is taken succeeds")
-    return files, str(there)
+    existing_folder = Path(folder)
+    while not existing_folder.exists():
+        existing_folder = existing_folder.parent
+    probe_atomic_create(files, str(existing_folder), "a link to a name that is taken succeeds")
+    return files, str(existing_folder)
 
 
 def open_folder(
@@ -130,7 +130,7 @@ def spark_location(location: str) -> str:
     return store.spark.location(location) if store else location
 
 
-def hadoop_settings(
+def spark_folder_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return Spark's settings for a folder, derived from the options of its file system.

@@ -22,19 +22,19 @@ TABLES_MAX = 1000
 """Messages may hold any number of names."""
 
 
-def with_refused(
-    known: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
+def with_newly_refused(
+    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
 ) -> Mapping[Origin, str]:
     """Return the refused source tables, with newly quarantined ones added up to a limit.
 
     Args:
         taken: the source tables that the job stores, which are not refused.
     """
-    kept = {origin: why for origin, why in known.items() if origin not in taken}
+    still_refused = {origin: why for origin, why in refused.items() if origin not in taken}
     for origin, why in reasons.items():
-        if origin not in taken and (origin in kept or len(kept) < TABLES_MAX):
-            kept[origin] = why
-    return kept
+        if origin not in taken and (origin in still_refused or len(still_refused) < TABLES_MAX):
+            still_refused[origin] = why
+    return still_refused
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:

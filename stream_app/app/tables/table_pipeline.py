@@ -140,9 +140,8 @@ class RowSettings:
                 fix=f"set {TRUNCATE} = 'ignore', or 'error'",
             )
         of_writer = self.rules.made_columns.of_writer.keys()
-        for condition in (self.rules.filter, *(one.condition for one in self.expectations)):
-            if condition is None:
-                continue
+        conditions = (expectation.condition for expectation in self.expectations)
+        for condition in filter(None, (self.rules.filter, *conditions)):
             named = column_names(parse_predicate(condition, self.schema.fields))
             if both := sorted(of_writer & set(named)):
                 raise UsageError(
@@ -152,9 +151,10 @@ class RowSettings:
                 )
 
     def _setup(self) -> FormatSetup:
+        """Return the setup of the format, without what the left out steps need."""
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
-        conditions = [one.condition for one in self.expectations]
+        conditions = [expectation.condition for expectation in self.expectations]
         if rules.filter is not None:
             conditions.append(rules.filter)
         setup = format_setup(
@@ -179,14 +179,15 @@ class RowSettings:
         return OwnTable(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
-        made = self.rules.made_columns
-        if not made:
+        """Return the step that computes the made columns, or None without such columns."""
+        made_columns = self.rules.made_columns
+        if not made_columns:
             return None
         facts = source_facts(self.source.format, self.source.format_options)
         whole = whole_setup(self.source, self.schema)
         try:
-            made.columns(self.schema.fields, arrow_type)
-            return made_columns_step(made, whole, facts, arrow_type, self.clock.now_ms)
+            made_columns.columns(self.schema.fields, arrow_type)
+            return made_columns_step(made_columns, whole, facts, arrow_type, self.clock.now_ms)
         except DefinitionError as error:
             raise UsageError(
                 str(error),
@@ -203,8 +204,11 @@ class RowSettings:
         """
         if self.rules.filter is None:
             return None
-        made, keys = self.rules.made_columns, self.schema.primary_keys
-        shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
+        made_columns, keys = self.rules.made_columns, self.schema.primary_keys
+        shared = {
+            *keys,
+            *(name for name in made_columns.names if made_columns.is_shared(name, keys)),
+        }
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
         chosen = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
@@ -220,12 +224,13 @@ class RowSettings:
 
     def _expectations(self) -> Step | None:
         judged = [
-            (one, to_expression(parse_predicate(one.condition, self.schema.fields)))
-            for one in self.expectations
+            (expectation, to_expression(parse_predicate(expectation.condition, self.schema.fields)))
+            for expectation in self.expectations
         ]
         return ExpectationStep(judged=judged) if judged else None
 
     def _narrowed_columns(self) -> Step | None:
+        """Return the step that quarantines values which a type change has cut, or None."""
         evolution = self.evolution
         if evolution is None or not evolution.quarantines:
             return None

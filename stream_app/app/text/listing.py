@@ -6,7 +6,6 @@ shows columns named ``bytes`` and ``bytes_…`` as sizes; JSON has their numbers
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import orjson
 
 from stream_app.app.text.text_table import Column, text_lines
+from stream_app.clock import utc_text
 
 NOTHING = "nothing to do"
 DRY_RUN = "dry run: nothing was changed"
@@ -77,15 +77,11 @@ def size_text(size: float) -> str:
 
 
 def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
-    """Format milliseconds since 1970 as ISO 8601 in UTC.
+    """Format milliseconds since 1970 as ISO 8601 in UTC, or return None for None.
 
     For Paimon's local times `zone` is empty.
     """
-    if millis is None:
-        return None
-    seconds, rest = divmod(millis, 1000)
-    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
+    return None if millis is None else utc_text(millis, zone)
 
 
 def age_text(seconds: float | None) -> str:

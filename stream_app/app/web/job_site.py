@@ -19,7 +19,7 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     with_waiting_rows,
 )
-from stream_app.app.ops.inspect.table_facts import RememberedFacts
+from stream_app.app.ops.inspect.table_facts import FactsCache
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
 from stream_app.app.ops.quarantine.quarantine_folder import (
@@ -102,7 +102,7 @@ class JobSite(Site):
         self._ask_ends = ask_ends or partial(source_ends, job.tables.source)
         self._ends = _CachedAnswer(self._asked_ends, clock)
         self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
-        self._facts = RememberedFacts(self._open, clock, of_job=True, counts_runs=self._counts_runs)
+        self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
             job.tables.source_facts.origins,

@@ -19,7 +19,7 @@ from stream_app.app.ops.inspect.job_status import (
     with_proof,
     with_waiting_rows,
 )
-from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.unassigned_records import UnassignedFacts
@@ -153,10 +153,10 @@ class WarehouseSite(Site):
     options: Mapping[str, str]
     clock: Clock
     secrets: Secrets = field(default_factory=Secrets)
-    _facts: RememberedFacts = field(init=False)
+    _facts: FactsCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self._facts = RememberedFacts(self._open, self.clock)
+        self._facts = FactsCache(self._open, self.clock)
 
     @property
     def title(self) -> str:

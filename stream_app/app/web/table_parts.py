@@ -190,7 +190,7 @@ def quarantined_kinds(
     """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
 
     Args:
-        committed: see `Quarantine.waiting_records`.
+        committed: see `Quarantine.iterate_waiting`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -198,7 +198,7 @@ def quarantined_kinds(
     opened = quarantine()
     if opened is None:
         return []
-    waiting = opened.waiting_records(committed, newest_first=True)
+    waiting = opened.iterate_waiting(committed, newest_first=True)
     return by_kind(list(islice(waiting, QUARANTINED_READ)))
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 import pyarrow as pa
 
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
-from stream_app.app.ops.quarantine.replay import messages_of
+from stream_app.app.ops.quarantine.replay import as_messages
 from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import StreamAppError, UsageError
@@ -105,12 +105,12 @@ class UnassignedRecords:
         return {origin: count for origin, count in refused.items() if origin not in stored}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
-        records = list(islice(quarantine.waiting_records(newest_first=True), QUARANTINED_READ))
+        records = list(islice(quarantine.iterate_waiting(newest_first=True), QUARANTINED_READ))
         return UnassignedFacts(kinds=by_kind(records), refused=self._refused(records))
 
     def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:
-            origins = self.origins(messages_of(records))
+            origins = self.origins(as_messages(records))
         except StreamAppError:
             return {}  # a registry is away: the page has the records by their kinds
         counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)

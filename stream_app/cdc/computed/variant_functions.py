@@ -17,7 +17,7 @@ from stream_app.cdc.columns.time_columns import Casted
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
 from stream_app.variants.paths import VariantPath, at_path
-from stream_app.variants.texts import json_text
+from stream_app.variants.texts import variant_json
 
 
 def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:
@@ -47,4 +47,4 @@ def _cell(variant: Variant | None) -> tuple[JsonKind, str] | None:
         case None if not is_container:
             return None
         case _:
-            return JsonKind.STRING, json_text(variant)
+            return JsonKind.STRING, variant_json(variant)

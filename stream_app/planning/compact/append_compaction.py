@@ -1,9 +1,9 @@
 """Decides which small files of a table without a primary key are joined.
 
 Rows of a bucket have an order, so only adjacent files are joined (`in_sequence`,
-`pick_compact_before`, `pick_full`). Without buckets each partition has a `SubCoordinator`, which
-keeps files that are too few to be joined. Each round adds the new small files, and takes the full
-bins. The module uses only sizes, and counts a partition's age in rounds.
+`pick_compact_before`, `pick_full_rewrite`). Without buckets each partition has a `SubCoordinator`,
+which keeps files that are too few to be joined. Each round adds the new small files, and takes the
+full bins. The module uses only sizes, and counts a partition's age in rounds.
 
 Source: Paimon `append/AppendCompactCoordinator.java`, `append/BucketedAppendCompactManager.java`.
 """
@@ -189,7 +189,7 @@ def pick_compact_before(
     return (), tuple(window)
 
 
-def pick_full(
+def pick_full_rewrite(
     queue: Sequence[DataFileMeta], *, compaction_file_size: int, rewrite_all: bool
 ) -> Files:
     """Return the files that a full compaction rewrites; empty if it would gain nothing.

@@ -95,10 +95,10 @@ class EpochCommitter(Generic[Messages]):
             if not self._is_begun:
                 self._start(epoch)
             decoded = self._decode(messages, epoch)
-            self.settle()
+            self.wait_until_committed()
             self._pending = self._committer.submit(self._finish, decoded)
             if not self.rounds.runner.overlaps:
-                self.settle()
+                self.wait_until_committed()
             return decoded.routed.messages
         except StoppedError as error:
             raise RuntimeError(error.problem) from None
@@ -108,7 +108,7 @@ class EpochCommitter(Generic[Messages]):
             # stack grows with the text. So Spark gets a short one.
             raise RuntimeError(first_line(self.failure)) from None
 
-    def settle(self) -> None:
+    def wait_until_committed(self) -> None:
         """Wait until the decoded epoch is committed.
 
         Raises:

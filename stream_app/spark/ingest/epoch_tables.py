@@ -12,7 +12,7 @@ import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import begins_for
@@ -57,17 +57,20 @@ class EpochTables(ABC):
         state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
+        load_epochs: int = 0,
     ) -> None:
-        """Start from the job's remembered state.
+        """Start from the state in the job's checkpoint.
 
         Args:
             on_change: see `HeldTables`.
+            load_epochs: the number of epochs of the first load, with which the job begins.
         """
         self.feeds = list(feeds)
         self.epoch_log = epoch_log
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
         self.newest_begun = state_file.state.epoch
+        self._load_epochs = load_epochs
         self._begin: Offsets = {}
         self._checked = set[str]()
 
@@ -229,7 +232,7 @@ class StoppingTables(EpochTables):
         for feed in self.feeds:
             feed.job.check_epochs(epoch, epoch - 1)
 
-    def all_have(self, _epoch: int) -> bool:
+    def all_have(self, epoch: int) -> bool:
         """See `EpochTables.all_have`: the tables are asked themselves."""
         return False
 
@@ -237,14 +240,14 @@ class StoppingTables(EpochTables):
         """See `EpochTables.wait_for_sequence_number`."""
         return feed.job.follow_and_wait()
 
-    def _note_newest(self, _complete: Iterable[TableFeed]) -> None:
+    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
 
-    def fail(self, _feed: TableFeed, error: BaseException) -> None:
+    def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
         raise error
 
-    def _check_opened(self, _feed: TableFeed) -> None:
+    def _check_opened(self, feed: TableFeed) -> None:
         """Do nothing, because the state names no epochs of the table. `check_next` checks it."""
 
 
@@ -306,15 +309,6 @@ class LoadingTables(HoldingTables):
     ends the job.
     """
 
-    def __init__(self, *args: Any, epochs: int, **kwargs: Any) -> None:
-        """Take the arguments of `EpochTables`.
-
-        Args:
-            epochs: the number of epochs of the load.
-        """
-        super().__init__(*args, **kwargs)
-        self._epochs = epochs
-
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
         return feed.job.follow_and_wait() if self._lasts else super().wait_for_sequence_number(feed)
@@ -327,4 +321,4 @@ class LoadingTables(HoldingTables):
 
     @property
     def _lasts(self) -> bool:
-        return self.newest_begun < self._epochs
+        return self.newest_begun < self._load_epochs

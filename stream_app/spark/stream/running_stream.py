@@ -90,7 +90,7 @@ class RunningStream:
             self._watch(stream)
             self.on_check(False)
             if self.drains and not self.stop_requested.is_set():
-                self.committer.settle()
+                self.committer.wait_until_committed()
                 self.committer.compact_due()
                 self.on_drained(self._newest)
         finally:

@@ -10,6 +10,7 @@ import bisect
 import datetime
 from dataclasses import dataclass, replace
 
+from stream_app.clock import utc_text
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.near_names import unknown_name
@@ -237,13 +238,6 @@ def millis_of(timestamp: Timestamp) -> int:
     return round(at.timestamp() * 1000)
 
 
-def time_text(millis: int) -> str:
-    """Format a time as ISO 8601 text in UTC."""
-    seconds, rest = divmod(millis, 1000)
-    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
-
-
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     millis = millis_of(timestamp)
     snapshot = newest_at(table.snapshots, millis)
@@ -251,10 +245,10 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
         return snapshot
     earliest = table.snapshots.earliest_id()
     if earliest is None:
-        raise _none_yet(table, f"a snapshot of {time_text(millis)}")
-    begins = time_text(table.snapshots.snapshot(earliest).time_millis)
+        raise _none_yet(table, f"a snapshot of {utc_text(millis)}")
+    begins = utc_text(table.snapshots.snapshot(earliest).time_millis)
     raise UsageError(
-        f"no snapshot is as old as {time_text(millis)}: the earliest, {earliest}, is of {begins}",
+        f"no snapshot is as old as {utc_text(millis)}: the earliest, {earliest}, is of {begins}",
         where=table.location,
         fix=f"give {begins} or later; or a tag, which outlives the expiry of snapshots",
     )

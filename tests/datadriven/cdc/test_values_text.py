@@ -57,7 +57,9 @@ def _value(name: str, column: str, literal: str, args: Mapping[str, str]) -> str
     options = {"column.v.encoding": encoding} if encoding else {}
     options |= {key: args[key] for key in ("inexact",) if key in args}
     key = _KEY.get(name, "1")
-    odd, usual = (_message(name, f'{{"id":{key},"v":{one}}}', schema) for one in (literal, "null"))
+    odd, usual = (
+        _message(name, f'{{"id":{key},"v":{text}}}', schema) for text in (literal, "null")
+    )
     alone, among = (
         a_format(f"id INT, v {data_type}", options=options, name=name).decode(messages(*values))
         for values in ([odd], [*[usual] * 20, odd, odd])
@@ -85,7 +87,9 @@ def _message(name: str, row: str, schema: str) -> str:
 def _shown(decoded: DecodedBatch, at: int) -> str | None:
     if at in reasons_of(decoded):
         return None
-    (place,) = [n for n, of in enumerate(decoded.changes.message_index.tolist()) if of == at]
+    (place,) = [
+        n for n, position in enumerate(decoded.changes.message_index.tolist()) if position == at
+    ]
     column = decoded.changes.rows.column("v")
     if is_variant(column.type):
         text: str | None = json_of(column.slice(place, 1))[0].as_py()

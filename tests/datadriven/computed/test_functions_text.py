@@ -57,12 +57,12 @@ def _values(case: Case) -> str:
     types = []
     for call in re.findall(r"\w+\((?:[^()]|\([^()]*\))*\)", calls):
         definition = parse_definition(f"x={call}")
-        made = applied_function(definition, column_type, arrow_type)
+        function = applied_function(definition, column_type, arrow_type)
         taken = column if function_of(definition).takes_column else pa.repeat(MOMENT, len(texts))
-        values, failed = made.compute(taken)
+        values, failed = function.compute(taken)
         failed = np.zeros(len(texts), np.bool_) if failed is None else failed
         assert not (failed & valid_of(values)).any(), "what fails is null"
-        types.append(str(made.result))
+        types.append(str(function.result))
         outcomes.append(
             ["fails" if bad else _shown(value) for value, bad in zip(values, failed, strict=True)]
         )

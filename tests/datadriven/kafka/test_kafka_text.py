@@ -49,7 +49,7 @@ def options(case: Case) -> str:
         if defaults.get(key) != value
     ]
     lines += [f"ignored {key}: {why}" for key, why in sorted(client.ignored.items())]
-    lines += [f"PROBLEM {key}: {what}" for key, what in sorted(client.problems.items())]
+    lines += [f"PROBLEM {key}: {problem}" for key, problem in sorted(client.problems.items())]
     return "\n".join(lines) or "nothing but the defaults"
 
 
@@ -78,12 +78,12 @@ def behind(case: Case) -> str:
     """Lines WHAT PLACE OFFSET; of each place the messages that the tables do not have."""
     by_kind: dict[str, dict[tuple[str, str], int]] = {"begun": {}, "committed": {}, "newest": {}}
     for line in case.input_lines:
-        what, place, offset = line.split()
+        end_name, place, offset = line.split()
         topic, _, partition = place.partition("/")
-        by_kind[what][topic, partition] = int(offset)
+        by_kind[end_name][topic, partition] = int(offset)
     begun, committed, newest = (
         {
-            topic: {part: offset for (of, part), offset in offsets.items() if of == topic}
+            topic: {part: offset for (name, part), offset in offsets.items() if name == topic}
             for topic, _ in offsets
         }
         for offsets in by_kind.values()
@@ -120,11 +120,11 @@ def cut(case: Case) -> str:
     pending, newest = PendingMessages(), dict[tuple[str, int], int]()
     rows = [_place_of(line.split()) for line in case.input_lines]
     places = {(topic, int(number)): words for topic, number, words in rows}
-    known = LogProgress()
+    progress = LogProgress()
     if "known" in case.args:
         settled = [place for place in places if "{}/{}".format(*place) != case.args.get("new")]
-        known = _known(int(case.args["known"]), settled)
-    pending.begin_at(dict.fromkeys(places, 0), known)
+        progress = _known(int(case.args["known"]), settled)
+    pending.begin_at(dict.fromkeys(places, 0), progress)
     for (topic, partition), words in places.items():
         messages = [_message(topic, word) for word in words]
         offsets = np.arange(len(messages))
@@ -132,7 +132,7 @@ def cut(case: Case) -> str:
             pending.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
         is_unread = f"{topic}/{partition}" == case.args.get("unread")
         newest[topic, partition] = len(messages) + is_unread
-    decided = cut_epoch(pending, newest, known, is_forced="forced" in case.args)
+    decided = cut_epoch(pending, newest, progress, is_forced="forced" in case.args)
     border = decided.border
     lines = []
     for (topic, partition), end in decided.ends.items():
@@ -141,7 +141,7 @@ def cut(case: Case) -> str:
         lines.append(f"{topic}/{partition} {end}" + f" {state}" * (not is_settled))
     lines += [f"{name} at {at.transaction}" for name, at in border.progress.positions.items()]
     lines += ["no newer transaction"] * (not border.advances)
-    lines += [f"open: {one}" for one in decided.open]
+    lines += [f"open: {place}" for place in decided.open]
     lines += ["a whole one waits behind"] * decided.is_overtaken
     lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
     if border.doubt is not None:

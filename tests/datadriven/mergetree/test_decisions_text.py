@@ -44,14 +44,14 @@ HERE = Path(__file__).parent
 def file_of(line: str, number: int = 0) -> DataFileMeta:
     name, keys, *rest = line.split()
     first, last = keys.split("-")
-    given: dict[str, int] = {"sequence": number}
+    fields: dict[str, int] = {"sequence": number}
     for word in rest:
         key, _, value = word.partition("=")
         if key.startswith("L"):
-            given["level"] = int(key[1:])
+            fields["level"] = int(key[1:])
         else:
-            given[{"size": "file_size", "seq": "sequence"}[key]] = int(value)
-    return a_file(name, keys=(int(first), int(last)), **given)
+            fields[{"size": "file_size", "seq": "sequence"}[key]] = int(value)
+    return a_file(name, keys=(int(first), int(last)), **fields)
 
 
 def keys_of(file: DataFileMeta) -> str:
@@ -249,7 +249,7 @@ class Bucket:
 
     def __init__(self) -> None:
         self.executor = ByHand()
-        self.made = 0
+        self.file_count = 0
 
     def __call__(self, case: Case) -> str:
         command = getattr(self, case.command.replace("-", "_"))
@@ -320,16 +320,16 @@ class Bucket:
         if "badly" in case.args:
             future.set_exception(OSError("disk"))
         else:
-            made = tuple(self.merged(request.unit))
-            future.set_result(request.change(removed=request.unit.files, added=made))
+            outputs = tuple(self.merged(request.unit))
+            future.set_result(request.change(removed=request.unit.files, added=outputs))
         finished = self.manager.finished()
         return f"finished: {finished is not None and finished.future is future}"
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
-        self.made += 1
+        self.file_count += 1
         least = min(int_key_of(file.min_key)[0] for file in unit.files)
         greatest = max(int_key_of(file.max_key)[0] for file in unit.files)
-        yield file_of(f"c{self.made} {least}-{greatest} L{unit.output_level}")
+        yield file_of(f"c{self.file_count} {least}-{greatest} L{unit.output_level}")
 
     def apply(self, _: Case) -> None:
         finished = self.manager.finished()

@@ -119,9 +119,9 @@ def merge(case: Case) -> str:
 def run(case: Case) -> str:
     if case.command == "merge":
         return merge(case)
-    schema, asked = schema_of(case), case.args["asked"].split(",")
-    besides = schema.merge_rules.needed_columns(asked).difference(asked)
-    return " ".join([*asked, *(["and", *sorted(besides)] if besides else [])])
+    schema, read_columns = schema_of(case), case.args["asked"].split(",")
+    besides = schema.merge_rules.needed_columns(read_columns).difference(read_columns)
+    return " ".join([*read_columns, *(["and", *sorted(besides)] if besides else [])])
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -79,9 +79,9 @@ class HistoryInMemory:
         written = done.window.batch
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)
-        kept = order[last]
-        stays = np.isin(both.column(VALUE_KIND).to_numpy()[kept], [0, 2])
-        self.rows = rows_at(both, kept[stays])
+        places = order[last]
+        stays = np.isin(both.column(VALUE_KIND).to_numpy()[places], [0, 2])
+        self.rows = rows_at(both, places[stays])
         shown = [_shown(row) for row in written.to_pylist()]
         if done.refused is not None:
             shown += [f"refused: {reason}" for reason in done.refused.column("reason").to_pylist()]

@@ -18,7 +18,7 @@ from stream_app.planning.compact.append_compaction import (
     SubCoordinator,
     in_sequence,
     pick_compact_before,
-    pick_full,
+    pick_full_rewrite,
     plan_round,
 )
 from tests.support.suite.datadriven import Case, run_file
@@ -96,7 +96,7 @@ def window(case: Case) -> str:
 
 
 def full(case: Case) -> str:
-    picked = pick_full(
+    picked = pick_full_rewrite(
         in_sequence(files_of(case.input)),
         compaction_file_size=int(case.args["large"]),
         rewrite_all="rewrite-all" in case.args,

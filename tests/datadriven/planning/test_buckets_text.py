@@ -26,11 +26,11 @@ def _open(case: Case) -> str:
         int(bucket): int(hashes)
         for bucket, hashes in (line.split(":") for line in case.input_lines)
     }
-    given = {"width": "1", "max": "32767", **case.args}
+    arguments = {"width": "1", "max": "32767", **case.args}
     rules = DynamicBucketRules(
-        target_rows=int(given["target"]),
-        width=int(given["width"]),
-        max_buckets=int(given["max"]),
+        target_rows=int(arguments["target"]),
+        width=int(arguments["width"]),
+        max_buckets=int(arguments["max"]),
     )
     return " ".join(map(str, open_buckets(counts, rules)))
 
@@ -71,12 +71,12 @@ def _advice(case: Case) -> str:
         sizes.append(
             BucketSize(partition=partition.encode(), rows=int(rows), bytes=int(size) << 20)
         )
-    given = {"width": "1", "target": "2000000", **case.args}
+    arguments = {"width": "1", "target": "2000000", **case.args}
     advice = bucket_advice(
         sizes,
-        buckets=int(given["bucket"]),
-        width=int(given["width"]),
-        target_rows=int(given["target"]),
+        buckets=int(arguments["bucket"]),
+        width=int(arguments["width"]),
+        target_rows=int(arguments["target"]),
     )
     if advice is None:
         return "fine"
@@ -118,9 +118,9 @@ def _rescale(case: Case) -> str:
     wanted = case.args["to"]
     planned = planned_rescales(_entries(case), None if wanted == "auto" else int(wanted))
     return "\n".join(
-        f"{one.partition.decode()}: {one.before} to {one.after}, "
-        f"{one.files} files, {one.bytes >> 20} mb"
-        for one in planned
+        f"{partition.partition.decode()}: {partition.before} to {partition.after}, "
+        f"{partition.files} files, {partition.bytes >> 20} mb"
+        for partition in planned
     )
 
 
@@ -134,10 +134,10 @@ def _groups(case: Case) -> str:
 
 
 def test_partitions_that_are_rescaled() -> None:
-    run_file(HERE / "rescale.txt", lambda case: _GIVEN[case.command](case))
+    run_file(HERE / "rescale.txt", lambda case: _COMMANDS[case.command](case))
 
 
-_GIVEN = {"rescale": _rescale, "groups": _groups}
+_COMMANDS = {"rescale": _rescale, "groups": _groups}
 
 
 def test_advice_of_bucket_sizes() -> None:

@@ -89,8 +89,10 @@ def run(case: Case) -> str:
             return merge(case)
         case "kept":
             listed = [snapshot(int(word)) for word in case.input_lines[0].split()]
-            kept = kept_snapshots(listed, int(case.args["earliest"]), {int(case.args["tagged"])})
-            return " ".join(str(one.snapshot_id) for one in kept)
+            retained = kept_snapshots(
+                listed, int(case.args["earliest"]), {int(case.args["tagged"])}
+            )
+            return " ".join(str(snapshot.snapshot_id) for snapshot in retained)
         case "version":
             pairs = (line.split() for line in case.input_lines)
             return "\n".join(
@@ -142,7 +144,7 @@ def merge(case: Case) -> str:
     )
     manifests = [manifest(at, int(word)) for at, word in enumerate(case.input_lines[0].split())]
     merged = manifests_to_merge(manifests, rule, int(case.args["full"]))
-    return " ".join(one.path for one in merged) or "none"
+    return " ".join(file.path for file in merged) or "none"
 
 
 def test_iceberg() -> None:

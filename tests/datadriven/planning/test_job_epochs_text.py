@@ -37,12 +37,12 @@ def _parsed_epochs(text: str) -> dict[str, JobEpoch]:
 
 def _snapshot(line: str) -> Snapshot:
     number, user, identifier, *rest = line.split()
-    given = dict(word.partition("=")[::2] for word in rest)
+    fields = dict(word.partition("=")[::2] for word in rest)
     properties = {}
-    if "ends" in given:
-        properties[SOURCE_END_PROPERTY] = given["ends"]
-    if "tells" in given:
-        properties[EPOCHS_PROPERTY] = encode_epochs(_parsed_epochs(given["tells"]))
+    if "ends" in fields:
+        properties[SOURCE_END_PROPERTY] = fields["ends"]
+    if "tells" in fields:
+        properties[EPOCHS_PROPERTY] = encode_epochs(_parsed_epochs(fields["tells"]))
     return Snapshot(
         snapshot_id=int(number), schema_id=0, base_manifest_list="b", base_manifest_list_size=1,
         delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,
@@ -98,8 +98,8 @@ def _crowd(case: Case) -> str:
     epochs = {
         f"j{n}": JobEpoch(identifier=n, time_millis=first + n) for n in range(int(case.input))
     }
-    kept = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
-    return f"{len(kept)}, the oldest is {min(epoch.identifier for epoch in kept.values())}"
+    carried = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
+    return f"{len(carried)}, the oldest is {min(epoch.identifier for epoch in carried.values())}"
 
 
 def _needed(case: Case) -> str:

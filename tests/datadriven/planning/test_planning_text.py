@@ -100,9 +100,9 @@ def conflict(case: Case) -> str:
         look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
     clashes = conflicts(live_entries(base), changes, int_key_of, look_ups)
     verdict = []
-    for one in clashes:
-        what, fix = explanation(one, reversed(history))
-        verdict += [what] if "brief" in case.args else [what, f"  to fix: {fix}"]
+    for clash in clashes:
+        message, fix = explanation(clash, reversed(history))
+        verdict += [message] if "brief" in case.args else [message, f"  to fix: {fix}"]
     return "\n".join(verdict) or "may be committed"
 
 
@@ -170,9 +170,11 @@ def rewrite(case: Case) -> str:
         in_one_file="in-one-file" in case.args,
     )
     lines = []
-    for one in rewritten:
-        moves = f", {' '.join(one.moved_files)} move{'s' if len(one.moved_files) == 1 else ''}"
-        lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.moved_files else ""))
+    for file in rewritten:
+        moves = f", {' '.join(file.moved_files)} move{'s' if len(file.moved_files) == 1 else ''}"
+        lines.append(
+            f"{file.entry.index_file.file_name} goes" + (moves if file.moved_files else "")
+        )
     return "\n".join(lines) or "nothing"
 
 

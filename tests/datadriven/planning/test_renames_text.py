@@ -62,31 +62,31 @@ def _ddl(case: Case) -> str:
     return "\n".join(map(_shown, parsed_statements(case.input))) or "nothing"
 
 
-def _schema(asked: re.Match[str]) -> TableSchema:
-    columns = ", ".join(f"{name} STRING" for name in asked["columns"].split(", "))
-    renamed = asked["renamed"]
+def _schema(match: re.Match[str]) -> TableSchema:
+    columns = ", ".join(f"{name} STRING" for name in match["columns"].split(", "))
+    renamed = match["renamed"]
     return new_table_schema(
         columns=parse_columns(columns),
-        primary_keys=(asked["key"],),
+        primary_keys=(match["key"],),
         partition_keys=(),
         options={RENAMED_COLUMNS.key: renamed} if renamed else {},
-        time_millis=int(asked["at"] or 1),
+        time_millis=int(match["at"] or 1),
     )
 
 
 def _renames(case: Case) -> str:
-    known, shown = NO_RENAMES, []
+    renames, shown = NO_RENAMES, []
     for line in case.input_lines:
-        asked = _ASKS.fullmatch(line)
-        if asked is None:
-            known = known.after(SourceDatabase("", "shop"), parsed_statements(line), 100)
-            assert source_renames(known.document()) == known
+        match = _ASKS.fullmatch(line)
+        if match is None:
+            renames = renames.after(SourceDatabase("", "shop"), parsed_statements(line), 100)
+            assert source_renames(renames.document()) == renames
             continue
         decision = column_renames(
-            _schema(asked),
-            asked["seen"].split(", "),
-            known.of([Origin("shop", "", "t")]),
-            RenameReaction(asked["reaction"] or "follow"),
+            _schema(match),
+            match["seen"].split(", "),
+            renames.of([Origin("shop", "", "t")]),
+            RenameReaction(match["reaction"] or "follow"),
             can_alias=True,
         )
         parts = [f"rename {old} → {new}" for old, new in decision.renames]

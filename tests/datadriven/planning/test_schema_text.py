@@ -62,12 +62,12 @@ class _Table:
         return "ok"
 
     def alter(self, case: Case) -> str:
-        given = []
+        arguments = []
         for line in case.input_lines:
             name, *values = shlex.split(line)
             assert name in CHANGES or name == "--drop-primary-key", name
-            given.append((name, values[0] if values else []))
-        return self._changed(schema_changes(given))
+            arguments.append((name, values[0] if values else []))
+        return self._changed(schema_changes(arguments))
 
     def _changed(self, changes: list[SchemaChange]) -> str:
         old = self.schema
@@ -104,11 +104,11 @@ class _Table:
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
         source_table = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
-        made = {
+        made_columns = {
             name: set(filter(None, origins.split("+")))
             for name, _, origins in (text.partition(":") for text in case.args["made"].split(","))
         } if "made" in case.args else {}  # fmt: skip
-        evolved = evolution(self.schema, source_table, options, made)
+        evolved = evolution(self.schema, source_table, options, made_columns)
         return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept_columns)])
 
     def merge(self, case: Case) -> str:

@@ -24,16 +24,16 @@ def rules_of(case: Case) -> SplitRules:
 
 def file_of(line: str) -> DataFileMeta:
     name, *words = line.split()
-    given = dict(word.split("=") for word in words if "=" in word)
+    fields = dict(word.split("=") for word in words if "=" in word)
     keys = next((word.split("-") for word in words if "=" not in word), ("1", "9"))
-    deletes = given.get("deletes", "0")
+    deletes = fields.get("deletes", "0")
     return a_file(
         name,
         keys=(int(keys[0]), int(keys[1])),
-        file_size=int(given["size"]),
-        level=int(given.get("level", "0")),
+        file_size=int(fields["size"]),
+        level=int(fields.get("level", "0")),
         delete_row_count=None if deletes == "?" else int(deletes),
-        sequence=int(given.get("sequence", "0")),
+        sequence=int(fields.get("sequence", "0")),
         row_count=9,
     )
 

@@ -63,8 +63,8 @@ def start(case: Case) -> str:
         start = start_of_options(options, options[SCAN_TIMESTAMP_MILLIS])
     except UsageError as error:
         return str(error)
-    given = {"snapshot": start.snapshot_id, "millis": start.timestamp_millis}
-    words = [f"{name}={value}" for name, value in given.items() if value is not None]
+    fields = {"snapshot": start.snapshot_id, "millis": start.timestamp_millis}
+    words = [f"{name}={value}" for name, value in fields.items() if value is not None]
     return " ".join([start.mode.value, *words])
 
 
@@ -88,8 +88,8 @@ def level(case: Case) -> str:
 def take(case: Case) -> str:
     names = {"snapshots": "max_snapshots", "files": "max_files", "bytes": "max_bytes"}
     names["rows"] = "max_rows"
-    given = {names[name]: int(value) for name, value in case.args.items()}
-    admitted, lines, ends = AdmittedSplits(StepLimits(**given)), [], False
+    limits = {names[name]: int(value) for name, value in case.args.items()}
+    admitted, lines, ends = AdmittedSplits(StepLimits(**limits)), [], False
     for line in case.input_lines:
         if ends or admitted.is_full:
             lines.append(f"{line}: not looked at")

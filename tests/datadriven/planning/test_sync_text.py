@@ -46,20 +46,20 @@ def _origin(line: str) -> Origin:
 
 
 def _rules(case: Case) -> SyncRules:
-    given = case.args
+    arguments = case.args
     return SyncRules(
-        including_tables=given.get("including-tables", ".*"),
-        excluding_tables=given.get("excluding-tables"),
-        including_dbs=given.get("including-dbs", ".*"),
-        excluding_dbs=given.get("excluding-dbs"),
-        table_prefix=given.get("table-prefix", ""),
-        table_suffix=given.get("table-suffix", ""),
-        table_prefix_db=_pairs(given.get("table-prefix-db", "")),
-        table_suffix_db=_pairs(given.get("table-suffix-db", "")),
-        table_mapping=_pairs(given.get("table-mapping", "")),
-        merge_shards=given.get("merge-shards", "true") == "true",
-        case_sensitive=given.get("case-sensitive", "true") == "true",
-        share=TableShare.parsed(given.get("share", "")),
+        including_tables=arguments.get("including-tables", ".*"),
+        excluding_tables=arguments.get("excluding-tables"),
+        including_dbs=arguments.get("including-dbs", ".*"),
+        excluding_dbs=arguments.get("excluding-dbs"),
+        table_prefix=arguments.get("table-prefix", ""),
+        table_suffix=arguments.get("table-suffix", ""),
+        table_prefix_db=_pairs(arguments.get("table-prefix-db", "")),
+        table_suffix_db=_pairs(arguments.get("table-suffix-db", "")),
+        table_mapping=_pairs(arguments.get("table-mapping", "")),
+        merge_shards=arguments.get("merge-shards", "true") == "true",
+        case_sensitive=arguments.get("case-sensitive", "true") == "true",
+        share=TableShare.parsed(arguments.get("share", "")),
     )
 
 

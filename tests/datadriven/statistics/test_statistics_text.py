@@ -30,8 +30,8 @@ def judge(case: Case) -> str:
     shown = []
     for text in case.input_lines[place + 1 :]:
         predicate = parse_predicate(text, columns)
-        asked = StatsFilter(to_expression(predicate), columns.project(column_names(predicate)))
-        (passes,) = asked.passing([(int(case.args["rows"]), stats)])
+        condition = StatsFilter(to_expression(predicate), columns.project(column_names(predicate)))
+        (passes,) = condition.passing([(int(case.args["rows"]), stats)])
         shown.append(f"{'may' if passes else 'no':3} {text}")
     return "\n".join(shown)
 
@@ -66,7 +66,7 @@ def test_statistics_text(path: Path) -> None:
 def test_columns_that_nobody_asks_about_do_not_matter() -> None:
     columns = parse_columns("k INT, v INT")
     expression = to_expression(parse_predicate("k = 1", columns))
-    asked = StatsFilter(expression, RowType((columns.fields[0],)))
+    condition = StatsFilter(expression, RowType((columns.fields[0],)))
     two = ColumnStats(2, 2, 0)
-    assert asked.passing([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]
-    assert asked.passing([]) == []
+    assert condition.passing([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]
+    assert condition.passing([]) == []

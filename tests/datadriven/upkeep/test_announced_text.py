@@ -36,12 +36,12 @@ def _words(line: str) -> dict[str, str]:
 
 
 def _expiry(line: str) -> ExpiryAnnouncement:
-    given = _words(line)
-    tagged = given.get("tagged", "")
+    fields = _words(line)
+    tagged = fields.get("tagged", "")
     return ExpiryAnnouncement(
-        begin=int(given["from"]),
-        end=int(given["to"]),
-        end_list=given.get("at", given["to"]),
+        begin=int(fields["from"]),
+        end=int(fields["to"]),
+        end_list=fields.get("at", fields["to"]),
         tagged=frozenset(map(int, tagged.split(",") if tagged else [])),
     )
 
@@ -72,9 +72,9 @@ def test_announced_expiry() -> None:
 
 
 def _rollback(line: str) -> RollbackAnnouncement:
-    given = _words(line)
-    going = {int(number): number for number in given["going"].split(",")}
-    return RollbackAnnouncement(target=int(given["to"]), going=going)
+    fields = _words(line)
+    going = {int(number): number for number in fields["going"].split(",")}
+    return RollbackAnnouncement(target=int(fields["to"]), going=going)
 
 
 def _of_rollbacks(case: Case) -> str:

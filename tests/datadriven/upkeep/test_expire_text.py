@@ -42,24 +42,24 @@ def _numbers(text: str) -> list[int]:
 
 
 def _range(case: Case) -> str:
-    given = {key: value for key, _, value in (word.partition("=") for word in case.input.split())}
-    numbers = _numbers(given["ids"])
+    fields = {key: value for key, _, value in (word.partition("=") for word in case.input.split())}
+    numbers = _numbers(fields["ids"])
     retention = Retention(
-        num_max=int(given.get("max", MANY)),
-        num_min=int(given.get("min", 1)),
-        time_ms=int(given.get("time", 0)),
+        num_max=int(fields.get("max", MANY)),
+        num_min=int(fields.get("min", 1)),
+        time_ms=int(fields.get("time", 0)),
     )
-    gone = set(_numbers(given["gone"])) if "gone" in given else set()
-    asked: list[int] = []
+    gone = set(_numbers(fields["gone"])) if "gone" in fields else set()
+    timed_ids: list[int] = []
 
     def time_of(number: int) -> int | None:
-        asked.append(number)
+        timed_ids.append(number)
         return None if number in gone else 10 * number
 
-    consumer = int(given["consumer"]) if "consumer" in given else None
+    consumer = int(fields["consumer"]) if "consumer" in fields else None
     arguments: dict[str, Any] = {
-        "older_than_ms": int(given.get("now", 1000)) - retention.time_ms,
-        "limit": int(given.get("limit", 50)),
+        "older_than_ms": int(fields.get("now", 1000)) - retention.time_ms,
+        "limit": int(fields.get("limit", 50)),
         "time_of": time_of,
     }
     if case.command == "snapshots":
@@ -67,11 +67,11 @@ def _range(case: Case) -> str:
             snapshot_range(numbers, retention, **arguments), consumer
         )
     else:
-        latest = int(given["latest"])
+        latest = int(fields["latest"])
         dropped_range = changelog_range(
             numbers, retention, latest_snapshot=latest, protected_from=consumer, **arguments
         )
-    times = f" (asked for the times of {len(asked)})" if "time" in given else ""
+    times = f" (asked for the times of {len(timed_ids)})" if "time" in fields else ""
     going = (
         "nothing" if dropped_range.is_empty else f"{dropped_range.begin} to {dropped_range.end - 1}"
     )

@@ -126,8 +126,8 @@ def _numbers(text: str) -> list[int]:
 
 
 def _nearest(case: Case) -> str:
-    kept = _numbers(case.args["kept"])
-    return " ".join(map(str, nearest_numbers(int(case.args["going"]), kept))) or "none"
+    numbers = _numbers(case.args["kept"])
+    return " ".join(map(str, nearest_numbers(int(case.args["going"]), numbers))) or "none"
 
 
 def _rollback(case: Case) -> str:
@@ -152,7 +152,7 @@ def _rollback(case: Case) -> str:
         ("tags", numbers.tags),
         ("cut consumers", [consumer.consumer_id for consumer in numbers.consumers]),
     ]
-    return "\n".join(f"{what}: {' '.join(map(str, going))}" for what, going in lines if going)
+    return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)
 
 
 def _orphans(case: Case) -> str:
@@ -161,8 +161,8 @@ def _orphans(case: Case) -> str:
     for line in case.input_lines:
         path, time, *rest = line.split()
         folder, _, name = path.rpartition("/")
-        known = folder in ("", "snapshot", "changelog", "tag", "schema", "consumer")
-        if not known or may_be_cleaned(folder, name):
+        is_known = folder in ("", "snapshot", "changelog", "tag", "schema", "consumer")
+        if not is_known or may_be_cleaned(folder, name):
             candidates.append(OrphanCandidate(path, 1, int(time)))
         used |= {name} if rest else set()
     orphaned = orphans(candidates, used, int(case.args["before"]))

@@ -57,11 +57,11 @@ def where(case: Case) -> str:
     batch, columns = ROWS["rows"], ROWS["columns"]
     lines = []
     for line in case.input_lines:
-        kept, turned = (
+        passing, turned = (
             batch.filter(condition(text, columns)).column(0).to_pylist()
             for text in (line, f"NOT ({line})")
         )
-        lines.append(f"{line} -> {_numbers(kept)}; NOT -> {_numbers(turned)}")
+        lines.append(f"{line} -> {_numbers(passing)}; NOT -> {_numbers(turned)}")
     return "\n".join(lines)
 
 
@@ -148,7 +148,7 @@ def test_conditions_of_one_form_share_their_function() -> None:
 
 def test_line_breaks_are_blanks_but_not_in_texts() -> None:
     batch = pa.record_batch({"n": pa.array([1, 2], pa.int32()), "s": ["a\nb", "a b"]})
-    kept = batch.filter(condition("n > 0\n AND s\n=\n'a\nb'", _columns()))
-    assert kept.column(0).to_pylist() == [1]
-    kept = batch.filter(to_expression(parse_predicate("s LIKE 'a_b'", _columns())))
-    assert kept.num_rows == 2
+    matching = batch.filter(condition("n > 0\n AND s\n=\n'a\nb'", _columns()))
+    assert matching.column(0).to_pylist() == [1]
+    matching = batch.filter(to_expression(parse_predicate("s LIKE 'a_b'", _columns())))
+    assert matching.num_rows == 2

@@ -39,8 +39,8 @@ ROWS = 12
 @contextmanager
 def database_of(testbed: Testbed, name: str) -> Iterator[tuple[SourceDatabase, str]]:
     """A database with a table, and its URL."""
-    made = testbed.postgres_database if "pg" in name else testbed.mariadb_database
-    with made(name) as database:
+    database_kind = testbed.postgres_database if "pg" in name else testbed.mariadb_database
+    with database_kind(name) as database:
         database.execute(f"create table t ({SQL})")
         rows = [
             f"({k}, '2026-01-0{1 + k % 9}', {k}.50, 'it''s % {k}', '2026-01-01 10:00:00.123456')"
@@ -174,10 +174,10 @@ def test_shards_that_the_user_may_not_read_are_not_taken_for_dropped_ones(
                 parse_jdbc_url(url.format(login), "--source")
                 for login in ("reader:r", f"{MARIADB_USER}:{PASSWORD}")
             )
-            with summed_database(reader) as there, pytest.raises(SourceError, match="denied"):
-                there.definitions(["seen", "hidden"])
-            with summed_database(owner) as there:
-                assert [one.name for one in there.definitions(["seen", "dropped"])] == ["seen"]
+            with summed_database(reader) as sums, pytest.raises(SourceError, match="denied"):
+                sums.definitions(["seen", "hidden"])
+            with summed_database(owner) as sums:
+                assert [table.name for table in sums.definitions(["seen", "dropped"])] == ["seen"]
         finally:
             database.execute("drop user reader@'%'")
 

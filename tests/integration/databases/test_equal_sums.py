@@ -152,7 +152,7 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
         for url, database in zip(urls, proof.workloads, strict=True):
             code, text = check(capsys, "--conf", conf, "--source", url, "--record")
             assert code == 3, text
-            tables = [f"{database.name}_{one.name}" for one in proof.workloads[database].tables]
+            tables = [f"{database.name}_{table.name}" for table in proof.workloads[database].tables]
             for name in tables:
                 assert f"/{name}: equal to jdbc:" in text
             last = next(line for line in text.splitlines() if line.startswith("their rows"))

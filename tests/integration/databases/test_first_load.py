@@ -144,8 +144,8 @@ def is_equal_to_source(folder: Path, database: SourceDatabase, url: str, table: 
 def whole_database(testbed: Testbed, name: str) -> Iterator[tuple[SourceDatabase, str]]:
     """A database of PostgreSQL or MariaDB, and its URL."""
     is_postgres = "pg" in name
-    made = testbed.postgres_database if is_postgres else testbed.mariadb_database
-    with made(name) as database:
+    database_kind = testbed.postgres_database if is_postgres else testbed.mariadb_database
+    with database_kind(name) as database:
         place = f"127.0.0.1:{testbed.mariadb.port}/{name}"
         of_mariadb = f"jdbc:mariadb://{MARIADB_USER}@{place}"
         yield database, postgres_url(testbed, name) if is_postgres else of_mariadb
@@ -171,7 +171,9 @@ def conf_of_database(folder: Path, testbed: Testbed, database: SourceDatabase, u
 def schemas_of(folder: Path) -> list[dict[str, str]]:
     """The types of the columns in each version of a table's schema."""
     documents = [json.loads(file.read_bytes()) for file in sorted((folder / "schema").iterdir())]
-    return [{one["name"]: one["type"] for one in document["fields"]} for document in documents]
+    return [
+        {field["name"]: field["type"] for field in document["fields"]} for document in documents
+    ]
 
 
 def postgres_url(testbed: Testbed, name: str) -> str:

@@ -55,8 +55,8 @@ def test_types_of_their_own_are_those_of_later_changes(
 ) -> None:
     """A row of the load equals its copy that Debezium sends, in postponed buckets."""
     columns = ODD_POSTGRES if kind == "pg" else ODD_MARIADB
-    made = testbed.postgres_database if kind == "pg" else testbed.mariadb_database
-    with made(f"load_own_{kind}") as database:
+    database_kind = testbed.postgres_database if kind == "pg" else testbed.mariadb_database
+    with database_kind(f"load_own_{kind}") as database:
         schema = "shop" if kind == "pg" else database.name
         place = f"127.0.0.1:{testbed.mariadb.port}/{database.name}"
         url = f"jdbc:mariadb://{MARIADB_USER}@{place}"

@@ -121,7 +121,7 @@ def test_no_database_snapshot_shows_money_on_its_way(
     assert drained.code == 0, drained.output
 
     snapshots = database.snapshots()
-    views = [database.as_of(transaction=one.transactions[0]) for one in snapshots]
+    views = [database.as_of(transaction=snapshot.transactions[0]) for snapshot in snapshots]
     sums = [[sum(balances(view, table).values()) for table in TABLES] for view in views]
     assert [sum(both) for both in sums] == [TOTAL] * len(views), sums
     assert len(views) > 5

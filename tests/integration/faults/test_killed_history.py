@@ -74,7 +74,7 @@ def test_a_killed_job_leaves_the_versions_of_auto_cdc(bench: JobBench, seed: int
     bench.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
     job = IngestProcess(bench.conf, bench.folder)
     job.start("--set", "stream.trigger=0 seconds")
-    job.wait_for(lambda seen: [one for one in seen if one["event"] == "epoch"][1:])
+    job.wait_for(lambda seen: [event for event in seen if event["event"] == "epoch"][1:])
     job.kill()
     more = random_events(random, 200, events[399].sequence + 1)
     more.append(Event(LATE_KEY, 4000, "late 4"))

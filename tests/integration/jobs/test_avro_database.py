@@ -50,7 +50,7 @@ class Topic:
     messages: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
 
     def change(self, table: str, columns: dict[str, Any], op: str, row: dict[str, Any]) -> None:
-        fields = [{"name": name, "type": of} for name, of in columns.items()]
+        fields = [{"name": name, "type": data_type} for name, data_type in columns.items()]
         value = {"type": "record", "name": "Value", "fields": fields}
         schema = {
             "type": "record",

@@ -35,17 +35,17 @@ def sent(bench: JobBench, file: str, topic: str, only: bytes = b"") -> str:
 def run(
     bench: JobBench, folder: Path, topic: str, name: str, columns: str, *keys: str, **more: str
 ) -> JobBench:
-    own = replace(bench, folder=folder)
+    own_bench = replace(bench, folder=folder)
     folder.mkdir()
-    own.configure(
+    own_bench.configure(
         topic,
         source={"format": name, **more},
         table={"columns": columns} | ({"primary-keys": list(keys)} if keys else APPENDED),
         stream={"quarantine": str(folder / "quarantine")},
     )
-    own.run(*([] if keys else ["table.primary-keys="]))
-    assert own.quarantine() == []
-    return own
+    own_bench.run(*([] if keys else ["table.primary-keys="]))
+    assert own_bench.quarantine() == []
+    return own_bench
 
 
 def pypaimon_rows(reader: PyPaimonReader, bench: JobBench, *names: str) -> list[tuple[Any, ...]]:
@@ -95,9 +95,9 @@ def test_each_format_gives_the_tables_rows(
         rng = random.Random(1)
         rows = [{**a_row(rng), "id": key, "amount": b"\x01\xe2", "name": "Ada"} for key in (1, 2)]
         changes = [("c", None, rows[0]), ("c", None, rows[1]), ("d", rows[0], None)]
-        made = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
+        events = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
         source = {"connector": "mysql", "table": "orders"}
-        values = [{**message, "source": {**message["source"], **source}} for message in made]
+        values = [{**message, "source": {**message["source"], **source}} for message in events]
         topic = bench.topic((None, encoded(number, ENVELOPE, value)) for value in values)
         more = {"debezium.schema.registry.url": registry.url}
         columns = "id BIGINT NOT NULL, name STRING, amount DECIMAL(12,2)"

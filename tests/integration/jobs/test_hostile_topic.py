@@ -28,10 +28,10 @@ def in_schema(text: str) -> str:
 
 def hostile() -> list[tuple[str, str | None]]:
     """Messages with keys from 1,000 on; beside each its value of v, or None: it is bad."""
-    made: list[tuple[str, str | None]] = []
+    messages: list[tuple[str, str | None]] = []
 
     def add(form: str, value: str | None) -> None:
-        made.append((form.replace("KEY", str(1000 + len(made))), value))
+        messages.append((form.replace("KEY", str(1000 + len(messages))), value))
 
     for depth in DEPTHS:
         add(inserted(lists(depth)), None)
@@ -47,30 +47,30 @@ def hostile() -> list[tuple[str, str | None]]:
     add(inserted('"x"', again), "x")
     add(inserted('"x"', ',"v":"x"' * 50_000), None)
     add(inserted("NaN"), None)
-    return made
+    return messages
 
 
 def test_the_good_ones_land_and_the_bad_ones_keep_their_places(bench: JobBench) -> None:
     topic = bench.topic(partitions=2)
-    made = hostile()
+    messages = hostile()
     good = {key: f"v{key}" for key in range(GOOD)}
     batch: list[Message] = [change(key, value) for key, value in good.items()]
-    for at, (form, _) in enumerate(made):
+    for at, (form, _) in enumerate(messages):
         batch.insert(at * 5, (b"k", form.encode()))
     bench.send(topic, batch, partition=1)
     bench.configure(topic, stream={"quarantine": str(bench.folder / "quarantine")})
     bench.run()
-    landed = {1000 + at: value for at, (_, value) in enumerate(made) if value is not None}
+    landed = {1000 + at: value for at, (_, value) in enumerate(messages) if value is not None}
     assert bench.rows() == {**good, **landed}
 
-    kept = bench.quarantine()
-    bad = [form for form, value in made if value is None]
-    places = [at * 5 for at, (_, value) in enumerate(made) if value is None]
-    assert [(line["topic"], line["partition"], line["offset"]) for line in kept] == [
+    quarantined = bench.quarantine()
+    bad = [form for form, value in messages if value is None]
+    places = [at * 5 for at, (_, value) in enumerate(messages) if value is None]
+    assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined] == [
         (topic, 1, offset) for offset in places
     ]
-    assert [line["value"] for line in kept] == bad
-    assert {line["reason"].split(":")[0] for line in kept} == {
+    assert [line["value"] for line in quarantined] == bad
+    assert {line["reason"].split(":")[0] for line in quarantined} == {
         "is nested too deeply", "has the field 'v' twice", "is not JSON",
     }  # fmt: skip
     [epoch] = bench.events("epoch")

@@ -76,10 +76,10 @@ def test_captured_messages_become_rows(bench: JobBench, kind: str, case: Capture
             bench.send(topics[0], [pair], partition=record["partition"])
     else:
         lines = (FIXTURES / f"{case.file}.jsonl").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if json.loads(line)["topic"] == case.topic]
+        texts = [line for line in lines if json.loads(line)["topic"] == case.topic]
         folder = bench.folder / "messages"
         folder.mkdir()
-        (folder / "1.jsonl").write_text("\n".join(kept), encoding="utf-8")
+        (folder / "1.jsonl").write_text("\n".join(texts), encoding="utf-8")
         source |= {"kind": "files", "path": str(folder)}
     bench.configure(
         *topics,
@@ -106,8 +106,8 @@ def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:
 def _rows(changes: pa.RecordBatch, keys: Sequence[str]) -> list[dict[str, Any]]:
     """The last change of each key, unless it is a delete."""
     last = {tuple(change[key] for key in keys): change for change in _changes(changes)}
-    kept = (change for change in last.values() if change["_kind"] in ("+I", "+U"))
-    return [{k: v for k, v in change.items() if k != "_kind"} for change in kept]
+    remaining = (change for change in last.values() if change["_kind"] in ("+I", "+U"))
+    return [{k: v for k, v in change.items() if k != "_kind"} for change in remaining]
 
 
 def test_compactions_are_drained_and_a_second_run_commits_nothing(bench: JobBench) -> None:
@@ -185,16 +185,16 @@ def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -
 
 
 def test_two_topics_and_a_pattern_go_into_one_table(bench: JobBench) -> None:
-    one = bench.topic([change(1, "one")], partitions=3)
-    two = bench.topic([change(2, "two")])
-    bench.configure(one, two, source={"merge-shards": True})
+    first = bench.topic([change(1, "one")], partitions=3)
+    second = bench.topic([change(2, "two")])
+    bench.configure(first, second, source={"merge-shards": True})
     bench.run()
     assert bench.rows() == {1: "one", 2: "two"}
     (event,) = [event for event in bench.events("progress") if event["messages"]]
-    assert set(event["end_offsets"]) == {one, two}
+    assert set(event["end_offsets"]) == {first, second}
 
     bench.folder /= "pattern"
-    bench.configure(source={"topic-pattern": f"({one}|{two})", "merge-shards": True})
+    bench.configure(source={"topic-pattern": f"({first}|{second})", "merge-shards": True})
     bench.run()
     assert bench.rows() == {1: "one", 2: "two"}
 

@@ -69,19 +69,19 @@ def test_rows_move_and_leave_as_their_columns_say(
     bench.run()
 
     read = pypaimon.read(bench.table).sort_by("id").to_pylist()
-    assert [(one["id"], one["dt"], one["v"], one["short"], one["__offset"]) for one in read] == [
+    assert [(row["id"], row["dt"], row["v"], row["short"], row["__offset"]) for row in read] == [
         (1, "20240102", "uno", "un", 5),
         (3, "20240101", "three", "th", 7),
     ]
-    assert {one["__table_name"] for one in read} == {"orders"}
-    assert {one["__op_ts"].timestamp() for one in read} == {NEW_YEAR_MS / 1000}
+    assert {row["__table_name"] for row in read} == {"orders"}
+    assert {row["__op_ts"].timestamp() for row in read} == {NEW_YEAR_MS / 1000}
     in_java = bench.java.read(bench.table, columns=["id", "dt", "short"])
-    assert sorted(in_java, key=lambda one: one["id"]) == [
+    assert sorted(in_java, key=lambda row: row["id"]) == [
         {"id": 1, "dt": "20240102", "short": "un"},
         {"id": 3, "dt": "20240101", "short": "th"},
     ]
     plans = bench.java.changelog(bench.table)
-    changes = [(kind, one["id"], one["dt"]) for plan in plans for kind, one in plan.changes]
+    changes = [(kind, row["id"], row["dt"]) for plan in plans for kind, row in plan.changes]
     assert sorted(changes) == sorted(
         [
             ("+I", 1, "20240101"),

@@ -68,15 +68,15 @@ def test_the_first_update_stops_a_job_that_was_warned(bench: JobBench) -> None:
     assert "which row it changes is not certain: the message's key (id) lacks dt" in error
     assert f"topic {topic}, partition 0, offset " in error
     bench.run("source.debezium.unproven-keys=quarantine")
-    kept = bench.quarantine()
-    assert [line["offset"] for line in kept] == [3, 4, 5, 8]
-    assert [json.loads(line["key"]) for line in kept] == [
+    quarantined = bench.quarantine()
+    assert [line["offset"] for line in quarantined] == [3, 4, 5, 8]
+    assert [json.loads(line["key"]) for line in quarantined] == [
         {"id": 1},
         {"id": 2},
         {"id": 3},
         {"id": 1},
     ]
-    assert all("REPLICA IDENTITY FULL" in line["reason"] for line in kept)
+    assert all("REPLICA IDENTITY FULL" in line["reason"] for line in quarantined)
 
 
 def test_topics_of_two_tables_of_the_source(bench: JobBench) -> None:
@@ -122,8 +122,8 @@ def of_table(name: str, key: int, op: str = "c") -> Message:
 def test_a_stranger_s_truncate_in_the_first_epoch_is_quarantined(
     bench: JobBench, alone: bool
 ) -> None:
-    strange, own = of_table("others", 7, "t"), [of_table("orders", key) for key in range(20)]
-    first = bench.topic(own if alone else [*own[:9], strange, *own[9:]])
+    strange, ours = of_table("others", 7, "t"), [of_table("orders", key) for key in range(20)]
+    first = bench.topic(ours if alone else [*ours[:9], strange, *ours[9:]])
     topics = [first, bench.topic([strange])] if alone else [first]
     bench.configure(
         *topics,

@@ -53,6 +53,6 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
     for table, rows in zip(tables.tables, tables.wanted(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
-    kept = sorted(path.name for path in (tmp_path / "bad-b").iterdir())
-    assert kept == ["epoch-0.jsonl", "epoch-1.jsonl"]
+    files = sorted(path.name for path in (tmp_path / "bad-b").iterdir())
+    assert files == ["epoch-0.jsonl", "epoch-1.jsonl"]
     assert '"key": "key"' in (tmp_path / "bad-b" / "epoch-1.jsonl").read_text()

@@ -233,8 +233,8 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     database.send("all", [*creates("shop.a", range(9)), *creates("shop.b", range(9))], is_new=True)
     database.configure({"options.bucket": "1"})
     database.run()
-    folder, kept = database.table("a") / "bucket-0", database.table("a") / "kept"
-    folder.rename(kept)
+    folder, moved = database.table("a") / "bucket-0", database.table("a") / "kept"
+    folder.rename(moved)
     folder.write_text("in the way")
     for first in (20, 40):
         keys = range(first, first + 5)
@@ -257,9 +257,9 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     assert "the file system refused" in status[0]["reason"]
 
     folder.unlink()
-    kept.rename(folder)
-    asked = database.tool("resume", "--conf", str(database.conf), "a")
-    assert asked == "a: the job tries it again\n"
+    moved.rename(folder)
+    answer = database.tool("resume", "--conf", str(database.conf), "a")
+    assert answer == "a: the job tries it again\n"
     database.run()
     same(database.rows("a"), rows(keys_of_both))
     assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
@@ -293,20 +293,22 @@ def test_two_jobs_share_the_tables_of_a_database(
         database.send(name, [], is_new=True)
     for first in (0, 10):
         keys = range(first, first + 10)
-        database.send("mixed", [one for name in of_one_topic for one in creates(f"s.{name}", keys)])
+        database.send(
+            "mixed", [message for name in of_one_topic for message in creates(f"s.{name}", keys)]
+        )
         for name in of_own_topics:
             database.send(name, creates(f"s.{name}", keys))
-        made = [_run_share(database, share) for share in ("1/2", "2/2")]
-    assert set(made[0]) | set(made[1]) == set(database.tables()) == set(names)
-    assert not set(made[0]) & set(made[1]), "a table belongs to one job"
-    assert min(map(len, made)) > 0
+        tables_of_job = [_run_share(database, share) for share in ("1/2", "2/2")]
+    assert set(tables_of_job[0]) | set(tables_of_job[1]) == set(database.tables()) == set(names)
+    assert not set(tables_of_job[0]) & set(tables_of_job[1]), "a table belongs to one job"
+    assert min(map(len, tables_of_job)) > 0
     users = defaultdict[str, set[str]](set)
     for name in names:
         same(paimon_java.read(database.table(name)), rows(range(20)))
         newest = open_table(str(database.table(name))).snapshots.latest()
         assert newest is not None
         users[newest.commit_user].add(name)
-    assert sorted(map(sorted, users.values())) == sorted(map(sorted, made))
+    assert sorted(map(sorted, users.values())) == sorted(map(sorted, tables_of_job))
     assert len(database.quarantine()) == 1, "the first job alone has what names no table"
 
     of_second = str(database.folder / "checkpoint-2-of-2")

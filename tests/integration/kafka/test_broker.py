@@ -60,18 +60,18 @@ def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
-    one = new_topic(kafka_broker, name="described.a", partitions=3)
-    two = new_topic(kafka_broker, name="described.b")
+    first = new_topic(kafka_broker, name="described.a", partitions=3)
+    second = new_topic(kafka_broker, name="described.b")
     topics_there = check_topics(
         SourceConfig(
             bootstrap_servers=kafka_broker.bootstrap,
             topics=(
-                two,
-                one,
+                second,
+                first,
             ),
         )
     )
-    assert {name: topic.partitions for name, topic in topics_there.items()} == {one: 3, two: 1}
+    assert {name: topic.partitions for name, topic in topics_there.items()} == {first: 3, second: 1}
     assert len({topic.topic_id for topic in topics_there.values()}) == 2
     assert (
         check_topics(
@@ -88,14 +88,14 @@ def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
 
 def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> None:
     # Other tests share the broker, so no other topic may be near these names.
-    there, missing = "quaint.zebra.vexes", "quaint.zebra.vexed"
-    new_topic(kafka_broker, name=there)
+    existing, missing = "quaint.zebra.vexes", "quaint.zebra.vexed"
+    new_topic(kafka_broker, name=existing)
     with pytest.raises(SourceError) as caught:
         check_topics(
             SourceConfig(
                 bootstrap_servers=kafka_broker.bootstrap,
                 topics=(
-                    there,
+                    existing,
                     missing,
                 ),
             )
@@ -103,7 +103,7 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
     assert str(caught.value) == (
         f"topic '{missing}' does not exist at {kafka_broker.bootstrap}\n"
         "  where: source.topics\n"
-        f"  to fix: did you mean {there}? or create the topic"
+        f"  to fix: did you mean {existing}? or create the topic"
     )
 
 

@@ -42,7 +42,7 @@ def group_offsets(broker: EmbeddedBroker, group: str) -> dict[tuple[str, int], i
         offsets = admin.list_group_offsets([group])[group]
     finally:
         admin.close()
-    return {(place.topic, place.partition): known.offset for place, known in offsets.items()}
+    return {(place.topic, place.partition): offset.offset for place, offset in offsets.items()}
 
 
 @pytest.mark.parametrize("reader", ["native", "spark"])

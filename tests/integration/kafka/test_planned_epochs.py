@@ -143,19 +143,19 @@ def test_a_pattern_chooses_whole_names_and_no_topic_of_kafkas_own(
 def test_only_the_first_question_waits_for_a_topic_that_is_gone(
     kafka_broker: EmbeddedBroker,
 ) -> None:
-    kept, gone = new_topic(kafka_broker), new_topic(kafka_broker)
-    cluster = asks(kafka_broker.bootstrap, kept, gone)
+    remaining, gone = new_topic(kafka_broker), new_topic(kafka_broker)
+    cluster = asks(kafka_broker.bootstrap, remaining, gone)
     cluster.timeout_s = 60.0
-    assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, gone: {"0": 0}}
     delete_topic(kafka_broker, gone)
     seconds = []
     for _ in range(2):
         began = time.monotonic()
-        assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}}
+        assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}}
         seconds.append(time.monotonic() - began)
     assert seconds[0] > GONE_AFTER_S > 2 * seconds[1]
     new_topic(kafka_broker, name=gone)
-    assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, gone: {"0": 0}}
     cluster.close()
 
 

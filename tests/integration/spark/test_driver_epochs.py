@@ -62,9 +62,9 @@ def a_table(folder: Path) -> SmallTable:
     return small_table(folder, COLUMNS, ("p", "k"), ("p",), bucket=2)
 
 
-def plan_of(made: SmallTable) -> EpochPlan:
-    plan = a_plan(made.table.schema)
-    return replace(plan, tables={0: replace(plan.tables[0], table=made.table)})
+def plan_of(small: SmallTable) -> EpochPlan:
+    plan = a_plan(small.table.schema)
+    return replace(plan, tables={0: replace(plan.tables[0], table=small.table)})
 
 
 def jobs_of(spark: SparkSession) -> int:
@@ -72,10 +72,10 @@ def jobs_of(spark: SparkSession) -> int:
 
 
 def written(
-    runner: DriverEpochs, messages: Sequence[OffsetRange], made: SmallTable
+    runner: DriverEpochs, messages: Sequence[OffsetRange], small: SmallTable
 ) -> tuple[EpochOutput, int, int]:
     """What an epoch writes, the messages that it read, and the jobs of Spark that it took."""
-    plan, before = plan_of(made), jobs_of(runner.spark)
+    plan, before = plan_of(small), jobs_of(runner.spark)
     routed = runner.route(0, messages, plan)
     output = routed.write(plan)
     return output, routed.messages, jobs_of(runner.spark) - before
@@ -85,9 +85,9 @@ def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverE
     return DriverEpochs(RangeEpochs(spark, settings_for(broker.bootstrap), 2), most)
 
 
-def rows_of(made: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:
-    made.committer.commit_epoch(0, output.tables[0].changes)
-    return sorted(read_rows(made.table), key=lambda row: int(row["k"]))
+def rows_of(small: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:
+    small.committer.commit_epoch(0, output.tables[0].changes)
+    return sorted(read_rows(small.table), key=lambda row: int(row["k"]))
 
 
 def test_the_driver_and_sparks_tasks_write_the_same(
@@ -96,8 +96,8 @@ def test_the_driver_and_sparks_tasks_write_the_same(
     messages = filled(kafka_broker, [b"no json"])
     seen = []
     for most in (CHANGES, CHANGES + 1):
-        made, runner = a_table(tmp_path / str(most)), runner_of(spark, kafka_broker, most)
-        output, read, jobs = written(runner, messages, made)
+        small, runner = a_table(tmp_path / str(most)), runner_of(spark, kafka_broker, most)
+        output, read, jobs = written(runner, messages, small)
         runner.close()
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
@@ -105,7 +105,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         assert table.in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad] == [1]
         assert table.counts.messages == CHANGES + 1
-        seen.append(rows_of(made, output))
+        seen.append(rows_of(small, output))
     newest = {row["k"]: row for row in changes()}
     assert seen == [[newest[key] for key in range(KEYS)]] * 2
 
@@ -114,11 +114,11 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     large = b'{"before": null, "after": {"k": 1, "p": "%s"}, "op": "x"}' % (b"x" * 900_000)
-    made, runner = a_table(tmp_path / "t"), runner_of(spark, kafka_broker, 1000)
-    output, read, jobs = written(runner, filled(kafka_broker, [large] * 20), made)
+    small, runner = a_table(tmp_path / "t"), runner_of(spark, kafka_broker, 1000)
+    output, read, jobs = written(runner, filled(kafka_broker, [large] * 20), small)
     runner.close()
     assert (read, jobs) == (CHANGES + 20, 2)
-    assert len(rows_of(made, output)) == KEYS
+    assert len(rows_of(small, output)) == KEYS
 
     many = [
         json.dumps({"before": None, "after": {"k": day, "p": f"{day}"}, "op": "c"}).encode()

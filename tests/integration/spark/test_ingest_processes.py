@@ -56,8 +56,8 @@ def count(name: str, at_least: int = 1) -> Any:
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as made:
-        yield made
+    with http_receiver() as server:
+        yield server
 
 
 def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
@@ -120,23 +120,21 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 def _check_sent(receiver: HttpReceiver) -> None:
     """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
-    lineage = [
-        json.loads(gunzipped(one)) for one in receiver.posted if one.path == "/api/v1/lineage"
-    ]
+    lineage = [json.loads(gunzipped(r)) for r in receiver.posted if r.path == "/api/v1/lineage"]
     states = [event["eventType"] for event in lineage if event["eventType"] != "RUNNING"]
     assert states == ["START", "COMPLETE"] * 2
     [table] = lineage[-1]["outputs"]
     assert table["name"].endswith("/db.db/t")
     assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
     assert lineage[-1]["inputs"][0]["facets"]["kafkaOffsets"]["offsets"]
-    notices = [json.loads(one.body) for one in receiver.posted if one.path == "/hook"]
+    notices = [json.loads(request.body) for request in receiver.posted if request.path == "/hook"]
     assert [(notice["event"], notice["is_error"], notice["job"]) for notice in notices] == [
         ("stopped", False, "db.t")
     ] * 2
     traces = [
-        ExportTraceServiceRequest.FromString(gunzipped(one))
-        for one in receiver.posted
-        if one.path == "/v1/traces"
+        ExportTraceServiceRequest.FromString(gunzipped(request))
+        for request in receiver.posted
+        if request.path == "/v1/traces"
     ]
     spans = {
         span.name
@@ -177,14 +175,15 @@ def _check_page(bench: JobBench, port: int) -> None:
     assert "sorted run" in page
     assert "epochs waited, since the job began" in page
     assert "0 running" in page
-    written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
-    paces = [one[PACE_PROPERTY] for one in written if SECONDS_PROPERTY in one]
+    written = [snapshot.get("properties") or {} for snapshot in bench.java.snapshots(bench.table)]
+    of_epochs = [properties for properties in written if SECONDS_PROPERTY in properties]
+    paces = [properties[PACE_PROPERTY] for properties in of_epochs]
     assert paces[0] == "epochs of 1.0 s keep rows fresher than 2 s: none is known yet"
     assert paces[-1] in page
-    times = [int(one[SOURCE_TIME_PROPERTY]) for one in written if SOURCE_TIME_PROPERTY in one]
+    times = [int(p[SOURCE_TIME_PROPERTY]) for p in written if SOURCE_TIME_PROPERTY in p]
     assert len(times) > 1
     assert times == sorted(times)
-    parts = [recorded_parts(one[SECONDS_PROPERTY]) for one in written if SECONDS_PROPERTY in one]
+    parts = [recorded_parts(properties[SECONDS_PROPERTY]) for properties in of_epochs]
     assert len(parts) == len(times)
     assert all(sum(part.values()) > part["read"] + part["decode"] > 0 for part in parts)
 
@@ -203,17 +202,17 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
             assert answer.read() == b"ok\n"
     all_events = read_events(bench.events_file)
-    begins = [number for number, one in enumerate(all_events) if one["event"] == "started"]
+    begins = [number for number, event in enumerate(all_events) if event["event"] == "started"]
     events = all_events[begins[-1] :]
-    epochs = [one for one in events if one["event"] == "epoch" and not one["skipped"]]
-    snapshots = [one["kind"] for event in events for one in event.get("snapshots", ())]
-    compactions = [one for event in events for one in event.get("compactions", ())]
+    epochs = [event for event in events if event["event"] == "epoch" and not event["skipped"]]
+    snapshots = [snapshot["kind"] for event in events for snapshot in event.get("snapshots", ())]
+    compactions = [compaction for event in events for compaction in event.get("compactions", ())]
     idle = events[-1] if events[-1]["event"] == "idle_commit" else events[-2]
     assert compactions
     assert snapshots.count("COMPACT") == len(compactions)
     assert {name: values[name, ""] for name, kind in values if not kind}.items() >= {
         "epochs_total": len(epochs),
-        "messages_total": sum(one["messages"] for one in epochs),
+        "messages_total": sum(event["messages"] for event in epochs),
         "bad_records_total": 0,
         "lag_messages": 0,
         "partition_lag_messages": 0,
@@ -231,8 +230,8 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         "compactions_begun_total": len(compactions),
         "compactions_completed_total": len(compactions),
         "compactions_failed_total": 0,
-        "compaction_read_bytes_total": sum(one["bytes_in"] for one in compactions),
-        "compaction_written_bytes_total": sum(one["bytes_out"] for one in compactions),
+        "compaction_read_bytes_total": sum(merge["bytes_in"] for merge in compactions),
+        "compaction_written_bytes_total": sum(merge["bytes_out"] for merge in compactions),
     }.items()
     for kind in ("APPEND", "COMPACT"):
         assert values["snapshots_total", kind] == snapshots.count(kind)

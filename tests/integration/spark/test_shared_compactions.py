@@ -23,10 +23,10 @@ BUCKETS = 12
 
 def table_of(folder: Path) -> SmallTable:
     """Two files of level 0 in each bucket."""
-    made = small_table(folder, "k BIGINT, v STRING", ("k",), bucket=str(BUCKETS))
+    small = small_table(folder, "k BIGINT, v STRING", ("k",), bucket=str(BUCKETS))
     for text in ("old", "new"):
-        made.commit(*(("+I", {"k": key, "v": text}) for key in range(10 * BUCKETS)))
-    return made
+        small.commit(*(("+I", {"k": key, "v": text}) for key in range(10 * BUCKETS)))
+    return small
 
 
 def requests_of(table: FileStoreTable) -> list[CompactRequest]:
@@ -89,10 +89,10 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
     assert isinstance(errors[5], StreamAppError)
     assert "data-gone.parquet" in str(errors[5])
     changes = [future.result() for future in futures if not future.exception()]
-    kept = {file.file_name for change in changes for file in change.added}
+    committed = {file.file_name for change in changes for file in change.added}
     written = {path.name for path in Path(table.location).rglob("data-*.parquet")}
     old = {file.file_name for request in requests for file in request.unit.files}
-    assert written - old - {broken.files[0].file_name} == kept
+    assert written - old - {broken.files[0].file_name} == committed
 
 
 def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,9 +101,11 @@ def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path:
     here, jobs = submitted(spark, [(tables[0], request) for request in few], DRIVER_BYTES)
     assert jobs == 0
     by_spark, _ = submitted(spark, [(tables[1], request) for request in requests_of(tables[1])[:2]])
-    for request, one, other in zip(few, here, by_spark, strict=True):
-        assert one.result().removed == request.unit.files
-        counts = [[file.row_count for file in of.result().added] for of in (one, other)]
+    for request, on_driver, other in zip(few, here, by_spark, strict=True):
+        assert on_driver.result().removed == request.unit.files
+        counts = [
+            [file.row_count for file in future.result().added] for future in (on_driver, other)
+        ]
         assert counts[0] == counts[1] == [request.unit.files[0].row_count]
     size = few[0].unit.total_size
     _, jobs = submitted(spark, [(tables[0], requests_of(tables[0])[5])], size // 2)

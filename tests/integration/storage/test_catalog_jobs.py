@@ -146,11 +146,11 @@ def test_a_job_works_in_a_catalog(
     printed(capsys, "doctor", "--conf", str(bench.conf))
 
     # Spark, which gets a token by reference.
-    given = {f"catalog.{key}": value for key, value in catalog.items()}
+    reader_options = {f"catalog.{key}": value for key, value in catalog.items()}
     if "token" in catalog:
         (bench.folder / "token").write_text(catalog["token"])
-        given["catalog.token"] = f"${{file:{bench.folder}/token}}"
-    frame = source.read.format(NAME).options(**given).load("db.t")
+        reader_options["catalog.token"] = f"${{file:{bench.folder}/token}}"
+    frame = source.read.format(NAME).options(**reader_options).load("db.t")
     assert frame.where("id > 3").count() == 2
 
     # The page, whose compaction is a process that gets the catalog by its environment.
@@ -204,7 +204,7 @@ def test_a_whole_database_is_in_a_catalog(
     paimon_java.write(named("orders"), [("+I", row)], identifier=0, options=options)
     database.send("all", [change_of("shop.orders", noted), *creates("shop.late", range(4))])
     database.run()
-    wanted = [*({**one, "note": None} for one in [*rows(range(5)), row]), noted]
+    wanted = [*({**old_row, "note": None} for old_row in [*rows(range(5)), row]), noted]
     same(paimon_java.read(named("orders")), wanted)
     same(paimon_java.read(named("late")), rows(range(4)))
     assert paimon_java.list_tables(catalog)["ods"] == ["late", "orders", "taken"]

@@ -57,7 +57,7 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     )
     assert by_id(java_on_s3.read(theirs)) == wanted
     snapshots = java_on_s3.snapshots(theirs)
-    assert {one["commitKind"] for one in snapshots} == {"APPEND", "COMPACT"}
+    assert {snapshot["commitKind"] for snapshot in snapshots} == {"APPEND", "COMPACT"}
     folder = f"{warehouse}/{metadata}"
     assert by_id(read_by_pyiceberg(folder, s3)) == wanted
 

@@ -101,19 +101,23 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
     produce(secure_kafka.broker, topic, [(b"k", b"v")])
     deny_read(secure_kafka, topic)
     wrong = {"password": "not-the-password-of-alice"}
-    for given, words in (
+    for replaced, words in (
         ({}, f"topic {topic} may not be read by this user (Read is not allowed)"),
         (wrong, "does not answer as a Kafka broker"),
     ):
-        options = secure_kafka.options("SCRAM256", **given)
+        options = secure_kafka.options("SCRAM256", **replaced)
         place = {"bootstrap-servers": secure_kafka.bootstrap("SCRAM256"), "topics": [topic]}
         conf = job_conf(
             tmp_path, source=place | {f"kafka.{key}": value for key, value in options.items()}
         )
         examination = examination_of(load_config(conf, [], {}), SystemClock(), broker_s=3)
-        seen = [one for one in examination.observations() if one.part == "broker"]
-        [problem] = [one for one in seen if one.level is Severity.PROBLEM]
-        assert words in problem.what
+        seen = [
+            observation
+            for observation in examination.observations()
+            if observation.part == "broker"
+        ]
+        [problem] = [observation for observation in seen if observation.level is Severity.PROBLEM]
+        assert words in problem.text
         assert_nobody_sees([wrong["password"], PASSWORD], repr(seen))
 
 
@@ -309,8 +313,8 @@ def test_keys_that_are_replaced_under_way_are_followed(
     assert rounds >= 4, "an epoch for each message, and compactions"
     s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", bench.table)
     assert bench.rows() == {1: "c", 2: "b"}
-    known = [f"known-{name}-" for name in ("access", "secret", "token")]
-    assert_nobody_sees(known, done.output, bench.events_file)
+    secrets = [f"known-{name}-" for name in ("access", "secret", "token")]
+    assert_nobody_sees(secrets, done.output, bench.events_file)
 
 
 @pytest.mark.spark

@@ -42,8 +42,8 @@ def test_rows_are_those_of_the_topic_up_to_the_tables_offsets(
     code, findings = check(a_table(tmp_path / "wrong", topic, ends, wrong).table, source, capsys)
     assert code == 1
     assert {kind for kind, _ in findings} == {"source"}
-    text = " ".join(what for _, what in findings)
-    numbers = [[int(word) for word in what.split() if word.isdigit()][:3] for _, what in findings]
+    text = " ".join(text for _, text in findings)
+    numbers = [[int(word) for word in text.split() if word.isdigit()][:3] for _, text in findings]
     missing_wrong_unexpected = [sum(counts) for counts in zip(*numbers, strict=True)]
     assert missing_wrong_unexpected == [1, 1, 1], text
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_a_finding(
     admin.delete_records({TopicPartition(topic, 0): 4})
     admin.close()
     code, findings = check(table, source, capsys)
-    gone = next(what for kind, what in findings if kind == "not-compared")
+    gone = next(text for kind, text in findings if kind == "not-compared")
     assert code == 1
     assert gone.startswith(f"the first 4 offsets of {topic}/0 are gone and were not compared")
 
@@ -127,11 +127,11 @@ def test_tables_of_which_not_all_can_be_compared(
     produce(kafka_broker, topic, [created(1, v="a")])
     source, rows = f"{kafka_broker.bootstrap}/{topic}", {1: "a", 2: "b"}
     by_value = a_table(tmp_path / "seq", topic, {"0": 1}, rows, sequence__field="v").table
-    code, [(kind, what)] = check(by_value, source, capsys)
+    code, [(kind, text)] = check(by_value, source, capsys)
     assert (code, kind) == (3, "not-compared")
-    assert what.startswith("1 rows of the table are not in the source, and may or may not")
+    assert text.startswith("1 rows of the table are not in the source, and may or may not")
     appended = small_table(tmp_path / "db.db" / "t", "k INT, v STRING")
     appended.commit(*(("+I", {"k": k, "v": v}) for k, v in rows.items()))
-    code, [(kind, what)] = check(read_up_to(appended, topic, {"0": 1}).table, source, capsys)
+    code, [(kind, text)] = check(read_up_to(appended, topic, {"0": 1}).table, source, capsys)
     assert (code, kind) == (3, "not-compared")
-    assert what.startswith("2 records of the table were not compared with the source: rows of a")
+    assert text.startswith("2 records of the table were not compared with the source: rows of a")

@@ -57,7 +57,7 @@ def levels(table: FileStoreTable) -> dict[str, list[int]]:
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
         place = f"{table.paths.partition(entry.partition)} {entry.bucket}"
         levels.setdefault(place, []).append(entry.file.level)
-    return {place: sorted(of) for place, of in sorted(levels.items())}
+    return {place: sorted(levels_of_bucket) for place, levels_of_bucket in sorted(levels.items())}
 
 
 def test_once_and_what_cannot_be_compacted(
@@ -88,8 +88,8 @@ def test_once_and_what_cannot_be_compacted(
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as made:
-        yield made
+    with http_receiver() as server:
+        yield server
 
 
 def test_as_a_service_beside_a_job(
@@ -141,14 +141,14 @@ def test_as_a_service_beside_a_job(
     said = [event["message"] for event in events if event.get("table") == "db.t"]
     assert "sorted runs of 4 buckets" in said[-1]
     assert any("levels 0 0 0 → " in message for message in said)
-    [notice] = [one for one in receiver.posted if one.path == "/hook"]
+    [notice] = [request for request in receiver.posted if request.path == "/hook"]
     assert SIGNATURE in notice.headers
     assert json.loads(notice.body).items() >= {
         "event": "stopped", "job": "compact db.t", "is_error": False,
     }.items()  # fmt: skip
-    traces = [gunzipped(one) for one in receiver.posted if one.path == "/v1/traces"]
+    traces = [gunzipped(request) for request in receiver.posted if request.path == "/v1/traces"]
     assert b"idle commit" in traces[-1]
-    traces = [gunzipped(one) for one in receiver.posted if one.path == "/v1/traces"]
+    traces = [gunzipped(request) for request in receiver.posted if request.path == "/v1/traces"]
     assert any(b"idle commit" in trace for trace in traces)
     assert "a secret of the hook" not in out + errors
     writer.write(rows(writer.epoch))

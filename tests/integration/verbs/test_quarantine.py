@@ -46,7 +46,7 @@ def test_records_are_replayed_once_and_never_over_a_newer_change(
 
     conf = ["--conf", str(bench.conf)]
     listed = [json.loads(line) for line in run(capsys, "list", *conf, "--format", "jsonl")]
-    assert [(one["reason"], one["records"], one["offsets"]) for one in listed] == [
+    assert [(line["reason"], line["records"], line["offsets"]) for line in listed] == [
         ("not-json", 1, "5..5"),
         ("unknown-column", 3, "0..3"),
     ]

@@ -117,8 +117,8 @@ def test_java_lists_reads_alters_and_continues_a_table(
     ours = orders_of(catalog)
     ours.commit(("+I", {"k": "a", "v": "1"}))
     theirs = NamedTable(catalog=options, database="shop", table="orders")
-    made = {"default": list[str]()} if options["metastore"] == "hive" else {}
-    assert paimon_java.list_tables(options) == {**made, "shop": ["orders"]}
+    default_database = {"default": list[str]()} if options["metastore"] == "hive" else {}
+    assert paimon_java.list_tables(options) == {**default_database, "shop": ["orders"]}
     assert paimon_java.read(theirs) == [{"k": "a", "v": "1"}]
     paimon_java.alter(theirs, ("add", "w", "STRING"))
     paimon_java.write(theirs, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
@@ -131,7 +131,7 @@ def test_java_lists_reads_alters_and_continues_a_table(
         NamedTable(catalog=options, database="lab", table="runs"), [("k", "INT NOT NULL")],
         primary_keys=["k"], options={"bucket": "1"},
     )  # fmt: skip
-    assert catalog.list_databases() == [*made, "lab", "shop"]
+    assert catalog.list_databases() == [*default_database, "lab", "shop"]
     assert catalog.list_tables("lab") == ["runs"]
     runs = SmallTable(open_in_catalog(catalog, Identifier("lab", "runs")))
     runs.commit(("+I", {"k": 1}))
@@ -144,7 +144,7 @@ def test_comments_of_tables_and_columns_are_seen_by_java(
 ) -> None:
     columns = parse_columns("k STRING NOT NULL, v STRING")
     schema = new_table_schema(
-        columns=RowType(tuple(replace(one, description=f"the {one.name}") for one in columns)),
+        columns=RowType(tuple(replace(c, description=f"the {c.name}") for c in columns)),
         primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, comment="the orders",
         time_millis=SystemClock().now_ms(),
     )  # fmt: skip
@@ -222,13 +222,13 @@ def test_engines_commit_at_once(
             has_ended.set()
         assert compactions.result() > 0
     keys = Counter(row["k"] for row in paimon_java.read(theirs))
-    assert keys == Counter(f"{who}-{n}" for who in ("ours", "java") for n in range(COMMITS))
+    assert keys == Counter(f"{writer}-{n}" for writer in ("ours", "java") for n in range(COMMITS))
     snapshots = paimon_java.snapshots(theirs)
-    assert [one["id"] for one in snapshots] == list(range(1, len(snapshots) + 1))
+    assert [snapshot["id"] for snapshot in snapshots] == list(range(1, len(snapshots) + 1))
     epochs = [
-        (one["commitUser"], one["commitIdentifier"])
-        for one in snapshots
-        if one["commitKind"] == "APPEND"
+        (snapshot["commitUser"], snapshot["commitIdentifier"])
+        for snapshot in snapshots
+        if snapshot["commitKind"] == "APPEND"
     ]
     assert len(epochs) == len(set(epochs)) == 2 * COMMITS
 
@@ -288,7 +288,7 @@ def test_a_folder_with_another_table_is_refused_until_it_is_registered(
 
 def assert_goes_on(catalog: Catalog, theirs: NamedTable, paimon_java: PaimonJava) -> None:
     """A job writes the table behind its first snapshot, and Java behind the job."""
-    ours = SmallTable(open_in_catalog(catalog, ORDERS), _epoch=1)
+    ours = SmallTable(open_in_catalog(catalog, ORDERS), epoch=1)
     ours.commit(("+I", {"k": "b", "v": "2"}))
     paimon_java.write(theirs, [("+I", {"k": "c", "v": "3"})], identifier=0)
     assert sorted(row["k"] for row in paimon_java.read(theirs)) == ["a", "b", "c"]

@@ -111,8 +111,10 @@ def described(table: Struct) -> dict[str, Any]:
     return {
         "type": table.text(TableField.TYPE),
         "retention": table.number(TableField.RETENTION),
-        "columns": [(one.text(1), one.text(2)) for one in storage.structs(StorageField.COLUMNS)],
-        "partitions": [(one.text(1), one.text(2)) for one in table.structs(8)],
+        "columns": [
+            (column.text(1), column.text(2)) for column in storage.structs(StorageField.COLUMNS)
+        ],
+        "partitions": [(column.text(1), column.text(2)) for column in table.structs(8)],
         "formats": [storage.text(number) for number in (3, 4)],
         "serde": storage.struct(StorageField.SERDE).text(2),
         "parameters": {key: parameters[key] for key in parameters.keys() - CHANGING},
@@ -150,26 +152,26 @@ def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[s
     catalog = catalog_with(options)
     schema = new_table_schema(
         columns=RowType(
-            tuple(replace(one, description=f"a {one.name}") for one in parse_columns(KEYS))
+            tuple(replace(column, description=f"a {column.name}") for column in parse_columns(KEYS))
         ),
         primary_keys=("k", "dt", "n"), partition_keys=("dt", "n"), options=OPTIONS,
         time_millis=SystemClock().now_ms(), comment="orders",
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
-    made = {"k": "a k", "dt": "a dt", "n": "a n"}
-    assert comments(hive_table(metastore)) == ("orders", made)
+    of_columns = {"k": "a k", "dt": "a dt", "n": "a n"}
+    assert comments(hive_table(metastore)) == ("orders", of_columns)
     more = AddColumn(name="more", data_type=STRING, comment="and more")
     alter_table(table, [SetTableComment("of a shop"), SetColumnComment("k", None), more])
-    known = {"dt": "a dt", "n": "a n", "more": "and more"}
-    assert comments(hive_table(metastore)) == ("of a shop", known)
+    of_columns = {"dt": "a dt", "n": "a n", "more": "and more"}
+    assert comments(hive_table(metastore)) == ("of a shop", of_columns)
     alter_table(open_in_catalog(catalog, ORDERS), [SetTableComment(None)])
-    assert comments(hive_table(metastore)) == (None, known)
+    assert comments(hive_table(metastore)) == (None, of_columns)
 
 
 def comments(table: Struct) -> tuple[str | None, dict[str, str]]:
     """The table's, and those of its columns that have one."""
     columns = [*table.struct(TableField.STORAGE).structs(StorageField.COLUMNS), *table.structs(8)]
-    of_columns = {one.text(1): one.text(3) for one in columns if one.text(3)}
+    of_columns = {column.text(1): column.text(3) for column in columns if column.text(3)}
     return table.text_map(TableField.PARAMETERS).get("comment"), of_columns
 
 
@@ -207,9 +209,9 @@ def test_what_others_put_into_a_table_survives(
     assert parameters["snapshot.num-retained.max"] == "20"
     alter_table(ours.table, [UnsetOption("snapshot.num-retained.max")])
     after = hive_table(metastore)
-    kept = after.text_map(TableField.PARAMETERS)
-    assert kept["owner.team"] == "lake"
-    assert "snapshot.num-retained.max" not in kept
+    properties = after.text_map(TableField.PARAMETERS)
+    assert properties["owner.team"] == "lake"
+    assert "snapshot.num-retained.max" not in properties
     assert after.fields.keys() == before.fields.keys()
 
 

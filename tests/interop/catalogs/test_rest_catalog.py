@@ -111,13 +111,15 @@ def test_the_catalog_counts_what_partitions_have(
     path = ("databases", "shop", "tables", "sales", "partitions")
     counted = api_of(warehouse).get(*path).value["partitions"]
     files = [path for path in Path(table.path).rglob("data-*") if path.is_file()]
-    assert {one["spec"]["day"]: one["recordCount"] for one in counted} == {
+    assert {partition["spec"]["day"]: partition["recordCount"] for partition in counted} == {
         "monday": 7,
         "tuesday": 6,
     }
-    assert all(one["totalBuckets"] == 1 and one["fileCount"] >= 1 for one in counted)
+    assert all(
+        partition["totalBuckets"] == 1 and partition["fileCount"] >= 1 for partition in counted
+    )
     newest = max(path.stat().st_mtime for path in files) * 1000
-    assert all(abs(one["lastFileCreationTime"] - newest) < 600_000 for one in counted)
+    assert all(abs(partition["lastFileCreationTime"] - newest) < 600_000 for partition in counted)
 
 
 def test_pypaimon_reads_by_the_catalog(
@@ -164,7 +166,7 @@ def test_a_rollback_goes_through_the_catalog(
     assert opened.snapshots.latest_id() == 1
     assert [row["k"] for row in paimon_java.read(theirs(warehouse))] == [0]
     paimon_java.write(theirs(warehouse), [sale(7)], identifier=0)
-    assert [one["id"] for one in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
+    assert [snapshot["id"] for snapshot in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
 
 
 @pytest.mark.parametrize("loss", [Loss.ANSWER, None], ids=["cut", "busy"])
@@ -176,7 +178,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(
     table.commit(sale(1))
     table.commit(sale(2))
     assert link.struck == 1
-    assert [one["id"] for one in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
+    assert [snapshot["id"] for snapshot in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
     assert sorted(row["k"] for row in paimon_java.read(theirs(warehouse))) == [1, 2]
 
 

@@ -133,7 +133,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     for number, words in enumerate(steps, 1):
         assert alter(location, *words) == 0
         writer = SmallTable(open_table(location))
-        writer._epoch = 10 * number
+        writer.epoch = 10 * number
         names = writer.table.schema.fields.names
         row = {"dt": "a", "k": number, "ts": 10 + number, "d": 7, "n": 2**31 - 1, "w": "w"}
         writer.commit(("+I", {name: value for name, value in row.items() if name in names}))
@@ -144,7 +144,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     assert by_content(normal_rows(pypaimon.read(location))) == expected
     changes = [batch.rows.num_rows for batch in table.changelog(snapshot=1)]
     assert sum(changes) == 4 + 3
-    writer._commit.compact_whole()
+    writer.committer.compact_whole()
     for rows in (paimon_java.read(location), normal_rows(pypaimon.read(location))):
         assert by_content(rows) == expected
     assert {file["schema_id"] for file in paimon_java.files(location)} == {3}

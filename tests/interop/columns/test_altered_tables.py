@@ -86,14 +86,14 @@ def test_each_reads_and_compacts_what_the_other_wrote(
         if step:
             paimon_java.alter(location, *step)
         writer = SmallTable(open_table(location))
-        writer._epoch = 100 * writer.table.schema.schema_id
+        writer.epoch = 100 * writer.table.schema.schema_id
         names = writer.table.schema.fields.names
         types = {column.name: column.data_type for column in writer.table.schema.fields}
         for epoch in range(2):
-            given = changes(noise, names, epoch)
+            epoch_changes = changes(noise, names, epoch)
             if not keys:
-                given = [("+I", row) for _, row in given]
-            writer.commit(*((kind, fitting(row, types)) for kind, row in given))
+                epoch_changes = [("+I", row) for _, row in epoch_changes]
+            writer.commit(*((kind, fitting(row, types)) for kind, row in epoch_changes))
         same_as_java(paimon_java, location)
     conditions_are_javas(paimon_java, location, noise)
     if keys and "sequence.field" not in options:
@@ -110,8 +110,8 @@ def fitting(row: Mapping[str, Any], types: dict[str, Any]) -> dict[str, Any]:
     """The same values with the types of today."""
     texts = ("STRING", "VARCHAR(2)")
     cells = {}
-    for name, given in row.items():
-        value, kind = given, str(types[name].as_nullable())
+    for name, input_value in row.items():
+        value, kind = input_value, str(types[name].as_nullable())
         if value is not None and kind in texts and not isinstance(value, str):
             value = value.decode() if isinstance(value, bytes) else str(value)
         if kind == "VARCHAR(2)" and value is not None:
@@ -158,8 +158,8 @@ def conditions_are_javas(java: PaimonJava, location: str, noise: random.Random) 
             plain = normal_rows(rows.filter(pc.equal(rows.column(name), value)))[0][name]
             theirs_ = plain if sign == "=" else {"op": sign, "value": plain}
         read = by_content(normal_rows(table.read(where=where).read_all()))
-        kept = by_content(normal_rows(rows.filter(where)))
-        assert read == kept, (name, sign, value)
+        filtered = by_content(normal_rows(rows.filter(where)))
+        assert read == filtered, (name, sign, value)
         assert read == by_content(java.read(location, where={name: theirs_})), (name, sign, value)
 
 

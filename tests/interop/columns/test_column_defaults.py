@@ -82,17 +82,17 @@ def test_nulls_and_missing_values_become_the_default(
     """A null that the source meant as well: Paimon's writer knows no difference."""
     ours, javas = (defaulted(paimon_java, tmp_path / "db.db" / n, keys=keys) for n in "ab")
     nulls: dict[str, Any] = {f"c{number}": None for number in range(len(DEFAULTS))}
-    own: dict[str, Any] = {"p": "here", "c3": 1, "c9": "own"}
+    own_values: dict[str, Any] = {"p": "here", "c3": 1, "c9": "own"}
     changes = decoded(
         ours,
         {"before": None, "after": {"k": 1}, "op": "c"},
         {"before": None, "after": {"k": 2, **nulls}, "op": "c"},
-        {"before": None, "after": {"k": 3, **own}, "op": "c"},
+        {"before": None, "after": {"k": 3, **own_values}, "op": "c"},
     )
     SmallTable(open_table(ours)).commit(*changes)
     every: dict[str, Any] = {"p": None, **nulls}
-    given = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own}]
-    paimon_java.batch_write(javas, [("+I", row) for row in given])
+    inserted = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own_values}]
+    paimon_java.batch_write(javas, [("+I", row) for row in inserted])
     wanted = by_content(paimon_java.read(javas))
     assert by_content(paimon_java.read(ours)) == wanted
     rows = stream_app.open_table(ours).read().read_all()

@@ -182,8 +182,8 @@ def test_every_type_at_any_depth_is_read_alike(
     assert by_content(normal_rows(pypaimon.read(ours))) == wanted
     assert stored_columns(ours) == stored_columns(theirs)
     files = [paimon_java.read(f"{path}$files")[0] for path in (ours, theirs)]
-    for what in ("null_value_counts", "min_value_stats", "max_value_stats"):
-        assert files[0][what] == files[1][what]
+    for statistic in ("null_value_counts", "min_value_stats", "max_value_stats"):
+        assert files[0][statistic] == files[1][statistic]
 
 
 def without_ids(value: Any) -> Any:
@@ -197,7 +197,7 @@ def ids_from_zero(value: Any) -> Any:
     """A schema's JSON with each id one less."""
     if isinstance(value, dict):
         return {k: v - 1 if k == "id" else ids_from_zero(v) for k, v in value.items()}
-    return [ids_from_zero(one) for one in value] if isinstance(value, list) else value
+    return [ids_from_zero(item) for item in value] if isinstance(value, list) else value
 
 
 def stored_columns(path: Path) -> list[str]:

@@ -124,7 +124,9 @@ def wanted(documents: list[str | None]) -> dict[int, Any]:
 
 
 ALL: list[str | None] = [*DOCUMENTS, None]
-OBJECTS: list[str | None] = [one for one in DOCUMENTS if one[0] == "{" and '"":' not in one]
+OBJECTS: list[str | None] = [
+    document for document in DOCUMENTS if document[0] == "{" and '"":' not in document
+]
 """Paimon infers no schema of values of several kinds, and none with an empty name."""
 
 
@@ -256,8 +258,8 @@ def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> N
     ]
     assert stored[0] == stored[1]
     files = [paimon_java.read(f"{path}$files")[0] for path in (mine, theirs)]
-    for what in ("null_value_counts", "min_value_stats", "max_value_stats"):
-        assert files[0][what] == files[1][what]
+    for statistic in ("null_value_counts", "min_value_stats", "max_value_stats"):
+        assert files[0][statistic] == files[1][statistic]
 
 
 def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> None:

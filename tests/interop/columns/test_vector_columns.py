@@ -72,8 +72,8 @@ def test_merged_and_compacted_vectors_are_read_by_others(
         appended += rows
         for row in rows:
             older = model.get(row["k"], {}) if kind == "partial-update" else {}
-            given = {name: value for name, value in row.items() if value is not None}
-            model[row["k"]] = {**dict.fromkeys(row), **older, **given}
+            set_values = {name: value for name, value in row.items() if value is not None}
+            model[row["k"]] = {**dict.fromkeys(row), **older, **set_values}
     wanted = by_content(model.values() if keys else appended)
     for _ in range(2):
         assert by_content(read_rows(table)) == wanted

@@ -134,14 +134,14 @@ def test_what_paimon_refuses_we_refuse_and_say_why_where_we_refuse_more(
 ) -> None:
     definitions = list(generated())
     columns = list(COLUMNS.items())
-    asked = [{"columns": columns, **definition} for definition in definitions]
-    theirs = paimon_java.ask("definitions", definitions=asked)["problems"]
+    requests = [{"columns": columns, **definition} for definition in definitions]
+    theirs = paimon_java.ask("definitions", definitions=requests)["problems"]
     accepted = Counter[str]()
     for definition, problem in zip(definitions, theirs, strict=True):
-        own = ours(definition)
+        our_problem = ours(definition)
         if problem is not None:
-            assert own is not None, (definition, problem)
-        elif own is not None:
-            accepted[own] += 1
+            assert our_problem is not None, (definition, problem)
+        elif our_problem is not None:
+            accepted[our_problem] += 1
     assert not [text for text in accepted if not any(word in text for word in OURS_ALONE)]
     assert not [word for word in OURS_ALONE if not any(word in text for text in accepted)]

@@ -112,6 +112,6 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     newest = open_table(str(location)).snapshots.latest()
     assert newest is not None
     entries = table.manifests.read_index_manifest(newest.index_manifest)
-    kept = [one.index_file for one in entries if one.index_file.index_type == kind]
-    assert kept == [change.index[0].index_file]
+    indexes = [entry.index_file for entry in entries if entry.index_file.index_type == kind]
+    assert indexes == [change.index[0].index_file]
     assert table.file_io.exists(index)

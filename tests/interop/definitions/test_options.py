@@ -27,7 +27,7 @@ from tests.support.judges.paimon_java import PaimonJava
 
 pytestmark = pytest.mark.java
 
-OWN = {key for key, option in OPTIONS.items() if option.is_own}
+OWN_KEYS = {key for key, option in OPTIONS.items() if option.is_own}
 # Paimon has a number for "no limit", and shows an enum by the name of its constant. Paimon 2 counts
 # the first buckets by their size, Paimon 1.4 has one.
 OTHER_DEFAULTS = {
@@ -106,7 +106,7 @@ KINDS = {
 
 def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
-    for key in OPTIONS.keys() - OWN - set(NEWER_KEYS.split()):  # PyPaimon judges their types
+    for key in OPTIONS.keys() - OWN_KEYS - set(NEWER_KEYS.split()):  # PyPaimon judges their types
         option = OPTIONS[key]
         default = (option.default or None) if option.kind.name == "text" else option.default
         expected = OTHER_DEFAULTS.get(key, (default, _plain(default)))
@@ -119,9 +119,11 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
     newer = set(NEWER_KEYS.split())
-    known = {key: kind for key, kind in CORE_KEYS.items() if key not in newer}
-    unjudged = OWN | newer
-    known |= {key: _general(one.kind) for key, one in OPTIONS.items() if key not in unjudged}
+    known_types = {key: kind for key, kind in CORE_KEYS.items() if key not in newer}
+    unjudged = OWN_KEYS | newer
+    known_types |= {
+        key: _general(option.kind) for key, option in OPTIONS.items() if key not in unjudged
+    }
     kinds = {key: KINDS.get(option["type"], TEXT) for key, option in theirs.items()}
     # Options of a column or a class are known by their beginning; some are only known by name.
     unread = PAIMON_KEYS - CORE_KEYS.keys()
@@ -130,12 +132,12 @@ def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> N
         for key, kind in kinds.items()
         if not key.startswith(PREFIXES) and key not in unread
     }
-    assert {key: known.get(key) for key in listed} == listed
-    assert {key: kinds.get(key) for key in known} == known
+    assert {key: known_types.get(key) for key in listed} == listed
+    assert {key: kinds.get(key) for key in known_types} == known_types
     assert not newer & theirs.keys()
     older = {key for option in theirs.values() for key in option["older_keys"]}
     assert all(key in PAIMON_KEYS or option_named(key) for key in older)
-    assert not OWN & PAIMON_KEYS
+    assert not OWN_KEYS & PAIMON_KEYS
 
 
 def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
@@ -164,7 +166,7 @@ def _read(key: str, text: str) -> str | None:
 def _general(kind: OptionKind[object]) -> OptionKind[object]:
     """The kind that Paimon has, of an option whose values are limited further."""
     name = "text" if kind.name == "map" else kind.name  # a map is a text in the schema
-    general = [known for known in (*KINDS.values(), TEXT) if known.name == name]
+    general = [option_type for option_type in (*KINDS.values(), TEXT) if option_type.name == name]
     return kind if kind in general else general[0]
 
 

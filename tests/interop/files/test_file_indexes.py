@@ -46,7 +46,7 @@ SETTINGS = {
 
 def schema_of(kind: str, **options: str) -> TableSchema:
     columns = parse_columns(COLUMNS)
-    names = [one.name for one in columns if can_index(kind, one.data_type)]
+    names = [column.name for column in columns if can_index(kind, column.data_type)]
     settings = {
         f"file-index.{kind}.{name}.{key}": value
         for name in ("k", "word")
@@ -178,10 +178,10 @@ def test_files_without_the_value_are_not_opened(
         numbers = count(1)
         rows = write_words(lambda some: paimon_java.write(path, some, identifier=next(numbers)), 3)
     row = rows[31]
-    for one in path.rglob("data-*.parquet"):
-        kept = pq.read_table(one, columns=["k"]).column("k").to_pylist()
-        if row["k"] not in kept:
-            one.unlink()
+    for file in path.rglob("data-*.parquet"):
+        keys = pq.read_table(file, columns=["k"]).column("k").to_pylist()
+        if row["k"] not in keys:
+            file.unlink()
     table = stream_app.open_table(str(path))
     assert table.read(where=f"amount = {row['amount']}").read_all().to_pylist() == [row]
     assert row in paimon_java.read(path, where={"amount": row["amount"]})

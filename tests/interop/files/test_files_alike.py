@@ -94,23 +94,23 @@ def story(table: FileStoreTable) -> list[dict[str, Any]]:
     """Each snapshot, with all that it adds and holds."""
     scan, lines = FileStoreScan(table), []
     for number in table.snapshots.ids():
-        one = table.snapshots.snapshot(number)
+        snapshot = table.snapshots.snapshot(number)
         lines.append(
             {
-                "kind": one.commit_kind,
+                "kind": snapshot.commit_kind,
                 "counts": (
-                    one.total_record_count,
-                    one.delta_record_count,
-                    one.changelog_record_count or 0,
+                    snapshot.total_record_count,
+                    snapshot.delta_record_count,
+                    snapshot.changelog_record_count or 0,
                 ),
                 "manifests": [
                     replace(manifest, file_name="", file_size=0)
-                    for manifest in table.manifests.read_list(one.delta_manifest_list)
+                    for manifest in table.manifests.read_list(snapshot.delta_manifest_list)
                 ],
-                "delta": records(scan.delta(one)),
-                "changelog": records(scan.changelog(one)),
-                "live": records(scan.live(one)),
-                "marked": marked(table, one),
+                "delta": records(scan.delta(snapshot)),
+                "changelog": records(scan.changelog(snapshot)),
+                "live": records(scan.live(snapshot)),
+                "marked": marked(table, snapshot),
             }
         )
     return lines

@@ -253,13 +253,15 @@ def test_a_table_of_paimons_is_treated_rightly(
         assert isinstance(writer.executor, CompactInCaller)
         assert writer.executor.requests or not layout.has_key or layout.options == POSTPONED
         assert_sound(paimon_java, path, layout)
-    kept = paimon_java.read(path, options={"scan.tag-name": "old"})
+    tagged = paimon_java.read(path, options={"scan.tag-name": "old"})
     expire: list[Any] = ["expire-snapshots", str(path), "--retain-max", "1", "--retain-min", "1"]
     assert main(expire) == 0, capsys.readouterr().err
-    assert by_content(paimon_java.read(path, options={"scan.tag-name": "old"})) == by_content(kept)
+    assert by_content(paimon_java.read(path, options={"scan.tag-name": "old"})) == by_content(
+        tagged
+    )
     assert main(["delete-tag", str(path), "old"]) == 0, capsys.readouterr().err
     if "changelog.num-retained.min" not in layout.options:
-        left = {one for one in data_files(path, tmp_path / "outside") if ".index" not in one}
+        left = {file for file in data_files(path, tmp_path / "outside") if ".index" not in file}
         assert left == named_files(paimon_java, path)
     paimon_java.write(path, rows(50, range(3)), identifier=50)
     assert_sound(paimon_java, path, layout)

@@ -167,7 +167,7 @@ def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table
         writer.write(rows(epoch, [epoch % 5]))
     writer.commit.compact_due()
     assert main(["create-tag", side, "kept"]) == 0
-    kept = read(side)
+    before = read(side)
     writer.write(rows(99, range(5)))
     writer.commit.compact_due()
     compact_whole(open_table(side))
@@ -178,10 +178,10 @@ def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table
     assert read(table) == java_rows(paimon_java, table) == of_main
     assert read(side) == java_rows(paimon_java, side)
     assert main(["rollback-to", side, "--tag", "kept"]) == 0
-    assert read(side) == java_rows(paimon_java, side) == kept
+    assert read(side) == java_rows(paimon_java, side) == before
     assert set(open_table(side).tags.names()) == {"kept"}
     paimon_java.write(side, rows(100, [100]), identifier=1000)
-    assert read(side) == java_rows(paimon_java, side) != kept
+    assert read(side) == java_rows(paimon_java, side) != before
     assert main(["delete-tag", side, "kept"]) == 0
     sound_report(open_table(str(table)))
     assert main(["remove-orphan-files", side, "--dry-run"]) == 2

@@ -126,7 +126,7 @@ def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str
     days = [dt.datetime(year, 1, 1) for year in (1999, 2037)]  # noqa: DTZ001
     seconds = [int(day.replace(tzinfo=dt.UTC).timestamp()) for day in days]
     times = days if kind.startswith("TIMESTAMP") else seconds
-    kept = []
+    remaining = []
     for name in ("ours", "theirs"):
         table = small_table(tmp_path / "db.db" / name, f"k INT, t {kind}", ("k",), **options).table
         writer = TableWriter(table)
@@ -137,8 +137,8 @@ def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str
             writer.commit.compact_whole()
         else:
             paimon_java.compact(table.location)
-        kept.append(sorted(row["k"] for row in paimon_java.read(table.location)))
-    assert kept == [[1, 2], [1, 2]]
+        remaining.append(sorted(row["k"] for row in paimon_java.read(table.location)))
+    assert remaining == [[1, 2], [1, 2]]
 
 
 def test_of_two_rows_with_one_number_the_lower_level_counts(
@@ -163,9 +163,9 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         assert by_content(paimon_java.read(table.location)) == wanted
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert sorted(entry.file.level for entry in live) == [4, 5]
-        asked = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
+        probe = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
         look_up = bucket_lookup(table, live[0].partition, 0, ("v",))
-        matches = look_up.rows(asked, [entry.file for entry in live])
+        matches = look_up.rows(probe, [entry.file for entry in live])
         assert matches.rows.column("v").to_pylist() == ["second"] * len(keys)
         if compacts == "ours":
             StreamTableCommit(table, "a", CompactInCaller(table)).compact_whole()

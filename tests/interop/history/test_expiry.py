@@ -28,7 +28,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "lookup": {"changelog-producer": "lookup"},
     "deletion vectors": {"deletion-vectors.enabled": True},
 }
-KEPT: dict[str, dict[str, Any]] = {
+CHANGELOG_KINDS: dict[str, dict[str, Any]] = {
     "changelog files": {"changelog-producer": "input"},
     "changes": {},
 }
@@ -120,12 +120,12 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     assert len(paimon_java.read(ours)) == len(wanted) + 1
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", CHANGELOG_KINDS)
 def test_changelogs_that_outlive_snapshots_are_the_same(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     options = {
-        **KEPT[kind], "snapshot.num-retained.min": 1, "snapshot.num-retained.max": 2,
+        **CHANGELOG_KINDS[kind], "snapshot.num-retained.min": 1, "snapshot.num-retained.max": 2,
         "snapshot.time-retained": "0 s", "changelog.num-retained.min": 5,
         "changelog.num-retained.max": 6,
     }  # fmt: skip
@@ -177,7 +177,7 @@ def test_jobs_know_their_epochs_through_paimons_commits_and_expiry(
         rows = [("+I", {"k": 20 + number, "v": "paimon"})]
         paimon_java.write(path, rows, identifier=number, options={"write-only": True})
     paimon_java.expire(path, retain_max=3, retain_min=3)
-    users = [one.commit_user for one in table.snapshots.backwards()]
+    users = [snapshot.commit_user for snapshot in table.snapshots.backwards()]
     assert len(users) == 3
     assert users[2] == "second"
     assert [row["tag_name"] for row in paimon_java.read(f"{path}$tags")] == ["t"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
@@ -17,8 +17,8 @@ from tests.support.messages.database_topic import change
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 HISTORY = {
-    "orders.options.history": OneSetting("true"),
-    "orders.options.bucket": OneSetting("1"),
+    "orders.options.history": TableSetting("true"),
+    "orders.options.bucket": TableSetting("1"),
 }
 
 

@@ -92,23 +92,23 @@ class Turns:
         return stream_app.open_table(str(self.path)).store
 
     def write(self, changes: list[Change], epoch: int) -> str:
-        who = self.chance.choice(["java", "ours", "killed", "killed before", "write-only"])
-        if who == "java":
+        writer = self.chance.choice(["java", "ours", "killed", "killed before", "write-only"])
+        if writer == "java":
             write_java(self.java, self.path, changes, epoch)
-        elif who == "killed":
+        elif writer == "killed":
             self._killed(changes, epoch)
-        elif who == "write-only":
+        elif writer == "write-only":
             write_ours(self.table.with_options({"write-only": "true"}), changes, epoch)
             self._compact(self._job("compactor", BATCH_COMMIT_IDENTIFIER))
         else:
-            if who == "killed before":
+            if writer == "killed before":
                 write_changes(self.table, changes, 0)
             write_ours(self.table, changes, epoch)
         if self.chance.random() < 0.2:
             self.java.compact(self.path)
         elif self.chance.random() < 0.2:
             self._job("compactor", BATCH_COMMIT_IDENTIFIER).compact_whole()
-        return who
+        return writer
 
     def _killed(self, changes: list[Change], epoch: int) -> None:
         """Killed behind the epoch's APPEND; the next process finishes what it has begun."""
@@ -178,7 +178,9 @@ def live_rows(table: FileStoreTable) -> int:
     """The rows that no vector deletes; readers of such a table do not merge."""
     latest = latest_of(table)
     vectors = deletion_vectors(table, latest)
-    deleted = {name: one.cardinality for vector in vectors.values() for name, one in vector.items()}
+    deleted = {
+        name: vector.cardinality for by_file in vectors.values() for name, vector in by_file.items()
+    }
     return sum(
         entry.file.row_count - deleted.get(entry.file.file_name, 0)
         for entry in FileStoreScan(table).live(latest)

@@ -29,8 +29,8 @@ def test_paimon_goes_on_and_the_checksum_comes_back(
     ours: list[Change] = [("+I", {"k": k, "v": str(k)}) for k in range(5)]
     writer.write(ours)
     assert by_content(paimon_java.read(table.location)) == by_content([row for _, row in ours])
-    [*_, kept] = paimon_java.snapshots(table.location)
-    assert kept["properties"][ROW_SUM_PROPERTY]
+    [*_, snapshot] = paimon_java.snapshots(table.location)
+    assert snapshot["properties"][ROW_SUM_PROPERTY]
 
     paimon_java.write(table.location, [("-U", {"k": 1, "v": "1"}), ("+U", {"k": 1, "v": "x"})],
                       identifier=1)  # fmt: skip

@@ -102,7 +102,7 @@ def test_paimon_leaves_what_a_protected_reader_reads(
     expected = sorted_rows(paimon_java.read(path, snapshot=3))
     table = stream_app.open_table(str(path))
     reader = table.read(snapshot=3, threads=1, protect="1 h")
-    dead = [table.read(snapshot=2, protect=kept) for kept in ("1 h", "1 s")]
+    dead = [table.read(snapshot=2, protect=protection) for protection in ("1 h", "1 s")]
     paimon_java.expire(path, retain_max=1, retain_min=1)
     earliest = writer.table.snapshots.earliest_id()
     assert earliest is not None
@@ -163,12 +163,12 @@ def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> 
         "lookup": {"changelog-producer": "lookup"},
         "plain": {"manifest.merge-min-count": 2},
     }
-    for name, given in options.items():
+    for name, more in options.items():
         path = tmp_path / "shop.db" / name
         paimon_java.create(
             path, [("p", "INT NOT NULL"), ("k", "INT NOT NULL"), ("v", "STRING")],
             primary_keys=["p", "k"], partition_keys=["p"],
-            options={"bucket": 2, "num-sorted-run.compaction-trigger": 2, **given},
+            options={"bucket": 2, "num-sorted-run.compaction-trigger": 2, **more},
         )  # fmt: skip
         for number in range(5):
             rows: list[Any] = [

@@ -128,13 +128,13 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
     note = AddColumn(name="note", data_type=STRING, comment="of the clerk")
     alter_table(table.table, [note, SetTableComment("what was sold")])
-    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered = SmallTable(open_table(table.path), epoch=1)
     altered.commit(("+U", {**row, "note": "late"}))
     altered.compact()
     assert_same(iceberg.read(metadata_of(altered)), altered)
     assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)
     rows = iceberg.read(metadata_of(altered), where="dt = '2024-01-03'")
-    assert [one["id"] for one in normal_rows(rows)] == [2]
+    assert [row["id"] for row in normal_rows(rows)] == [2]
     described = iceberg.describe(metadata_of(altered))
     assert described["identifiers"] == ["dt", "id"]
     assert described["partitions"] == ["dt"]
@@ -169,7 +169,7 @@ def test_a_version_whose_hint_is_missing_is_gone_on_with(
     assert hint.read_text() == "4"
     assert_same(iceberg.read(metadata_of(table)), table)
     hint.unlink()
-    again = SmallTable(open_table(table.path), _epoch=3)
+    again = SmallTable(open_table(table.path), epoch=3)
     again.commit(("+I", {"id": 4}))
     assert hint.read_text() == "5"
     assert_same(iceberg.read(metadata_of(again)), again)
@@ -220,17 +220,17 @@ def test_random_epochs_are_seen_as_paimon_s(
         "snapshot.num-retained.max": "4",
         **options,
     }
-    made = a_table(tmp_path, "id BIGINT, v STRING, w DOUBLE", ["id"], options=chosen)
-    writer = TableWriter(made.table)
-    changes = RandomChanges(made.table.schema, rng, key_count=200)
-    upkeep = TableMaintenance(made.table)
+    small = a_table(tmp_path, "id BIGINT, v STRING, w DOUBLE", ["id"], options=chosen)
+    writer = TableWriter(small.table)
+    changes = RandomChanges(small.table.schema, rng, key_count=200)
+    upkeep = TableMaintenance(small.table)
     for _ in range(8):
         writer.write(changes.epoch(rng.randrange(1, 120)))
         writer.commit.compact_due() if options else writer.commit.compact_whole()
         upkeep.after_commit()
-        assert_same(iceberg.read(metadata_of(made)), made)
-    assert_same(iceberg.read_by_duckdb(metadata_of(made)), made)
-    assert by_content(read_rows(made.table)) == by_content(writer.model.rows())
+        assert_same(iceberg.read(metadata_of(small)), small)
+    assert_same(iceberg.read_by_duckdb(metadata_of(small)), small)
+    assert by_content(read_rows(small.table)) == by_content(writer.model.rows())
 
 
 def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: IcebergReader) -> None:
@@ -249,7 +249,7 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
     table.commit(("+I", row), ("+I", {"id": 2}))
     table.compact()
     alter_table(table.table, [RenameColumn("home", "address")])
-    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered = SmallTable(open_table(table.path), epoch=1)
     altered.commit(
         ("+I", {**{k: v for k, v in row.items() if k != "home"}, "id": 3, "address": home})
     )

@@ -74,13 +74,13 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
         table.table,
         [AddColumn(name="note", data_type=STRING, comment="of the clerk"), DropColumn("a")],
     )
-    altered = SmallTable(open_table(table.path).with_options(CLIENT), _epoch=3)
+    altered = SmallTable(open_table(table.path).with_options(CLIENT), epoch=3)
     altered.commit(("+I", {"id": 4, "at": None, "note": "x"}))
     assert_same(catalog, altered)
     database, name = name_in_catalog(altered.table)
     entry = catalog.glue.get_table(DatabaseName=database, Name=name)["Table"]
     columns = entry["StorageDescriptor"]["Columns"]
-    assert [(one["Name"], one["Type"], one.get("Comment")) for one in columns] == [
+    assert [(column["Name"], column["Type"], column.get("Comment")) for column in columns] == [
         ("id", "int", None), ("at", "timestamp", None), ("note", "string", "of the clerk")
     ]  # fmt: skip
     assert entry["TableType"] == "EXTERNAL_TABLE"

@@ -144,9 +144,9 @@ def test_random_epochs_are_seen_in_the_metastore(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    made = a_table(tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
-    assert_same_after_each_epoch(catalog, made, seed)
-    assert len(metadata_files(made)) <= 3
+    judged = a_table(tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
+    assert_same_after_each_epoch(catalog, judged, seed)
+    assert len(metadata_files(judged)) <= 3
 
 
 def test_columns_tags_and_rollbacks_reach_the_metastore(
@@ -164,24 +164,24 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
         DropColumn("a"),
     ]
     alter_table(table.table, changes)
-    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered = SmallTable(open_table(table.path), epoch=1)
     altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
     altered.compact()
     assert_same(catalog, altered)
-    there = catalog.load_table(table.table.label)
-    assert there.refs()["monday"].snapshot_id == newest.snapshot_id
+    loaded = catalog.load_table(table.table.label)
+    assert loaded.refs()["monday"].snapshot_id == newest.snapshot_id
     columns = (
         entry_of(metastore, table.table.label)
         .struct(TableField.STORAGE)
         .structs(StorageField.COLUMNS)
     )
-    assert [(one.text(1), one.text(2), one.text(3)) for one in columns] == [
+    assert [(column.text(1), column.text(2), column.text(3)) for column in columns] == [
         ("id", "int", ""), ("value", "int", ""), ("note", "string", "of the clerk")
     ]  # fmt: skip
 
     roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"a": 0, "id": 1, "v": 10}]
-    again = SmallTable(open_table(table.path), _epoch=2)
+    again = SmallTable(open_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
     assert_same(catalog, again)
@@ -193,14 +193,14 @@ def test_a_metastore_that_was_away_catches_up_and_its_version_stays_meanwhile(
     table = a_table(tmp_path, metastore.uri, "id INT")
     table.commit(("+I", {"id": 1}))
     away = SmallTable(
-        table.table.with_options({"metadata.iceberg.uri": "thrift://127.0.0.1:9"}), _epoch=1
+        table.table.with_options({"metadata.iceberg.uri": "thrift://127.0.0.1:9"}), epoch=1
     )
     for number in (2, 3, 4):
         away.commit(("+I", {"id": number}))
     assert "Iceberg's readers do not see snapshot 4" in caplog.text
     assert "no Hive metastore answers" in caplog.text
     assert rows_in(catalog, table).to_pylist() == [{"id": 1}]  # its file is still there
-    back = SmallTable(open_table(table.path), _epoch=4)
+    back = SmallTable(open_table(table.path), epoch=4)
     for number in (5, 6):
         back.commit(("+I", {"id": number}))
         assert_same(catalog, back)
@@ -259,8 +259,8 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
         assert hive.table(identifier) is not None  # still a Paimon table
         assert ("has another table of this name" in caplog.text) == (not options)
         caplog.clear()
-    there = catalog.load_table(f"{names['metadata.iceberg.database']}.orders")
-    assert there.scan().to_arrow().to_pylist() == [{"id": 1}]
+    loaded = catalog.load_table(f"{names['metadata.iceberg.database']}.orders")
+    assert loaded.scan().to_arrow().to_pylist() == [{"id": 1}]
 
 
 def test_a_late_writer_does_not_take_the_pointer_back(

@@ -146,7 +146,7 @@ class Turns:
     def ours(self, changes: Iterable[Change], *, whole: bool) -> None:
         """We commit, and compact a table with a key."""
         self.turn += 1
-        table = SmallTable(open_table(str(self.path)), _epoch=self.turn)
+        table = SmallTable(open_table(str(self.path)), epoch=self.turn)
         table.commit(*changes)
         if self.keys:
             table.committer.compact_whole() if whole else table.compact()
@@ -161,8 +161,12 @@ class Turns:
 
 def differences(ours: Path, theirs: Path) -> set[str]:
     """The fields in which the metadata of two tables differs."""
-    one, other = iceberg_fields(ours), iceberg_fields(theirs)
-    return {field for field in one.keys() | other.keys() if one.get(field) != other.get(field)}
+    our_fields, their_fields = iceberg_fields(ours), iceberg_fields(theirs)
+    return {
+        field
+        for field in our_fields.keys() | their_fields.keys()
+        if our_fields.get(field) != their_fields.get(field)
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,7 +192,7 @@ def test_each_goes_on_with_the_metadata_of_the_other(
 ) -> None:
     # DuckDB does not read a partition of Java's whose column is a DECIMAL.
     turns = Turns(tmp_path, kind, paimon_java, ("pt", "pd"))
-    kept: set[int] = set()
+    earlier: set[int] = set()
     theirs: set[int] = set()
     for turn in range(6):
         changes = changes_of(turn, keyed=bool(turns.keys))
@@ -200,12 +204,12 @@ def test_each_goes_on_with_the_metadata_of_the_other(
             turns.theirs(turns.path, changes, whole=whole)
         listed = iceberg.describe(turns.path / "metadata")["snapshots"]
         assert listed[-1] == newest_of(turns.path)
-        assert set(listed) >= kept
+        assert set(listed) >= earlier
         if is_ours:
             assert theirs.isdisjoint(listed)
-            kept |= set(listed)
+            earlier |= set(listed)
         else:
-            theirs |= set(listed) - kept
+            theirs |= set(listed) - earlier
         if turns.is_due and not is_ours and turn > 0:
             assert_read_by_java_alone(iceberg, turns.path)
         else:

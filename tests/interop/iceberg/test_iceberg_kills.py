@@ -79,7 +79,7 @@ def test_killed_between_our_version_and_the_catalogs(
 
     killed_at(server.uri, table.path, 2, "POST", "/tables/orders")
     assert ids_of(catalog, table) == [0, 1]
-    SmallTable(open_table(table.path), _epoch=3).commit(("+I", {"id": 3}))  # a commit
+    SmallTable(open_table(table.path), epoch=3).commit(("+I", {"id": 3}))  # a commit
     assert ids_of(catalog, table) == [0, 1, 2, 3]
 
 

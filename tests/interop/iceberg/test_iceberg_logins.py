@@ -69,7 +69,7 @@ def a_table(folder: Path, uri: str, **settings: str) -> SmallTable:
 
 def with_settings(table: SmallTable, epoch: int, **settings: str) -> SmallTable:
     changed = {REST + key.replace("_", "-"): value for key, value in settings.items()}
-    return SmallTable(open_table(table.path).with_options(changed), _epoch=epoch)
+    return SmallTable(open_table(table.path).with_options(changed), epoch=epoch)
 
 
 def ids_of(catalog: Catalog, table: SmallTable) -> list[int]:

@@ -107,9 +107,9 @@ def test_epochs_and_columns_on_s3_are_seen_by_name(
         if len(table.schema.fields) == 2:
             alter_table(table, [AddColumn(name="note", data_type=STRING)])
             table = open_table(table.location, SteppingClock(), file_io_options=s3.options)
-    there = catalog.load_table(name)
-    assert there.metadata_location.startswith("s3://")
-    assert there.io.properties["s3.access-key-id"] == ACCESS_KEY  # from the catalog
+    loaded = catalog.load_table(name)
+    assert loaded.metadata_location.startswith("s3://")
+    assert loaded.io.properties["s3.access-key-id"] == ACCESS_KEY  # from the catalog
     warehouse = table.location.removesuffix("/shop.db/orders")
     files = {"metastore": "filesystem", "warehouse": warehouse, **s3.options}
     theirs = java.read(NamedTable(catalog=files, database="shop", table="orders"))

@@ -32,13 +32,13 @@ def table(tmp_path: Path) -> SmallTable:
         "deletion-vectors.bitmap64": "true",
     }
     path = tmp_path / "wh" / "shop.db" / "orders"
-    made = small_table(path, "id INT, v INT", ["id"], (), **options)
-    made.commit(*(("+I", {"id": key, "v": 0}) for key in range(2000)))
-    made.compact()
+    small = small_table(path, "id INT, v INT", ["id"], (), **options)
+    small.commit(*(("+I", {"id": key, "v": 0}) for key in range(2000)))
+    small.compact()
     for key in (1, 2):
-        made.commit(("+U", {"id": key, "v": 7}))
-        made.compact()
-    return made
+        small.commit(("+U", {"id": key, "v": 7}))
+        small.compact()
+    return small
 
 
 def folder_of(table: SmallTable) -> Path:

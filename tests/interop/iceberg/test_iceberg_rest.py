@@ -79,12 +79,12 @@ def test_random_epochs_are_seen_in_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    made = a_table(tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
-    assert_same_after_each_epoch(catalog, made, seed)
-    there = catalog.load_table(made.table.label)
-    assert there.properties["gc.enabled"] == "false"
-    assert len(there.metadata.snapshots) <= 6  # those that Paimon keeps
-    files = [name for name in Path(there.metadata_location).parent.iterdir()]
+    judged = a_table(tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
+    assert_same_after_each_epoch(catalog, judged, seed)
+    loaded = catalog.load_table(judged.table.label)
+    assert loaded.properties["gc.enabled"] == "false"
+    assert len(loaded.metadata.snapshots) <= 6  # those that Paimon keeps
+    files = [name for name in Path(loaded.metadata_location).parent.iterdir()]
     assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
 
 
@@ -116,22 +116,24 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
             SetTableComment("what was sold"),
         ],
     )
-    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered = SmallTable(open_table(table.path), epoch=1)
     altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
     altered.compact()
     assert_same(catalog, altered)
-    there = catalog.load_table(table.table.label)
-    assert [(field.name, field.doc) for field in there.schema().fields] == [
+    loaded = catalog.load_table(table.table.label)
+    assert [(field.name, field.doc) for field in loaded.schema().fields] == [
         ("id", None), ("value", None), ("note", "of the clerk"),
     ]  # fmt: skip
-    assert there.properties["comment"] == "what was sold"
-    assert there.refs()["monday"].snapshot_id == newest.snapshot_id
-    assert there.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [{"id": 1, "v": 10}]
+    assert loaded.properties["comment"] == "what was sold"
+    assert loaded.refs()["monday"].snapshot_id == newest.snapshot_id
+    assert loaded.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [
+        {"id": 1, "v": 10}
+    ]
 
     plan = plan_rollback(altered.table, newest)
     roll_back(altered.table, plan, resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
-    again = SmallTable(open_table(table.path), _epoch=2)
+    again = SmallTable(open_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
     assert_same(catalog, again)
@@ -147,7 +149,7 @@ def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     paimon_java.write(table.path, [("+I", {"id": 4})], identifier=1)
-    again = SmallTable(open_table(table.path), _epoch=2)
+    again = SmallTable(open_table(table.path), epoch=2)
     again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 
@@ -159,7 +161,7 @@ def test_metadata_that_was_lost_comes_back_into_the_catalog(
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     shutil.rmtree(tmp_path / "wh" / "iceberg")
-    again = SmallTable(open_table(table.path), _epoch=2)
+    again = SmallTable(open_table(table.path), epoch=2)
     again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 
@@ -172,7 +174,7 @@ def test_a_catalog_that_was_away_catches_up(
     assert "Iceberg's readers do not see snapshot 1" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]
     moved = table.table.with_options({"metadata.iceberg.rest.uri": server.uri})
-    back = SmallTable(moved, _epoch=1)
+    back = SmallTable(moved, epoch=1)
     back.commit(("+I", {"id": 2}))
     assert_same(catalog, back)
 
@@ -183,8 +185,8 @@ def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
     table = a_table(tmp_path, server.uri, "id INT")
     for number in (1, 2):
         table.commit(("+I", {"id": number}))
-    there = catalog.load_table(table.table.label)
-    with there.maintenance.expire_snapshots() as expiry:
+    loaded = catalog.load_table(table.table.label)
+    with loaded.maintenance.expire_snapshots() as expiry:
         expiry.by_id(1)  # another engine's upkeep
     assert create_tag(table.table, new_tag(table.table, "monday", 1))
     assert create_tag(table.table, new_tag(table.table, "tuesday", 2))
@@ -209,7 +211,7 @@ def test_orphans_go_and_what_the_catalog_names_stays(
     crashed = folder / f"00000-{uuid.uuid4()}.metadata.json"
     crashed.write_bytes(registered.read_bytes())
     later = SystemClock().now_ms() + 3_600_000
-    assert [one.path for one in plan_orphans(table.table, later).files] == [str(crashed)]
+    assert [file.path for file in plan_orphans(table.table, later).files] == [str(crashed)]
     away = table.table.with_options({"metadata.iceberg.rest.uri": "http://127.0.0.1:9"})
     assert plan_orphans(away, later).files == ()
     assert "metadata files of Iceberg stay, since a catalog may name them" in caplog.text

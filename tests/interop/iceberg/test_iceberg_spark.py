@@ -122,7 +122,9 @@ class JudgedTable:
         has_key = bool(self.table.schema.primary_keys)
         for _ in range(epochs):
             changes = self._changes.epoch(1500 if self._writer.epoch == 0 else 40)
-            self._writer.write([one for one in changes if has_key or one[0] in ("+I", "+U")])
+            self._writer.write(
+                [change for change in changes if has_key or change[0] in ("+I", "+U")]
+            )
         self.compact(whole="deletion-vectors.enabled" not in self.table.schema.options)
 
     def compact(self, *, whole: bool) -> None:
@@ -154,7 +156,10 @@ class JudgedTable:
     def operations(self) -> dict[int, str]:
         """What Iceberg's snapshots did, by their numbers, which ascend."""
         query = f"SELECT snapshot_id, operation FROM {self.name}.snapshots ORDER BY 1"
-        return {one["snapshot_id"]: one["operation"] for one in self.query(query).to_pylist()}
+        return {
+            snapshot["snapshot_id"]: snapshot["operation"]
+            for snapshot in self.query(query).to_pylist()
+        }
 
     def listed(self) -> list[int]:
         """The numbers of Iceberg's snapshots."""
@@ -184,8 +189,8 @@ def judged(
         chosen["metadata.iceberg.rest.uri"] = server.uri
     judge.add_catalog(catalog, settings)
     path = warehouse / f"{database}.db" / "orders"
-    made = small_table(path, COLUMNS, keys, keys[:1] or ("k",), **chosen)
-    return JudgedTable(judge, f"{catalog}.{name}.orders", made.table, random.Random(seed))
+    small = small_table(path, COLUMNS, keys, keys[:1] or ("k",), **chosen)
+    return JudgedTable(judge, f"{catalog}.{name}.orders", small.table, random.Random(seed))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +240,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     judged.write(epochs=1)
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]
     references = judged.query(f"SELECT name, snapshot_id FROM {judged.name}.refs").to_pylist()
-    assert {one["name"]: one["snapshot_id"] for one in references} == {
+    assert {ref["name"]: ref["snapshot_id"] for ref in references} == {
         "main": judged.newest,
         "monday": monday,
     }

@@ -69,7 +69,9 @@ def mariadb() -> Iterator[MariaDb]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", *(pytest.param(one, marks=NEEDS_A_SERVER) for one in SERVERS)])
+@pytest.fixture(
+    params=["sqlite", *(pytest.param(server, marks=NEEDS_A_SERVER) for server in SERVERS)]
+)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     if request.param == "sqlite":
         return Database(f"jdbc:sqlite:{tmp_path}/catalog.db", f"sqlite:///{tmp_path}/catalog.db")
@@ -121,7 +123,7 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     newest = table.table.snapshots.latest()
     assert newest is not None
     alter_table(table.table, [AddColumn(name="note", data_type=STRING)])
-    altered = SmallTable(open_table(table.path), _epoch=3)
+    altered = SmallTable(open_table(table.path), epoch=3)
     altered.commit(("+I", {"id": 4, "note": "x"}))
     assert_same(iceberg, database, altered)
     roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
@@ -180,12 +182,12 @@ def test_a_database_that_was_away_catches_up(
     table = a_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
     nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
-    away = SmallTable(table.table.with_options(nowhere), _epoch=1)
+    away = SmallTable(table.table.with_options(nowhere), epoch=1)
     away.commit(("+I", {"id": 2}))
     assert "Iceberg's readers do not see snapshot 2" in caplog.text
     seen = iceberg.read_by_name("iceberg", database.uri, "shop.orders")
     assert seen.num_rows == 1
-    back = SmallTable(open_table(table.path), _epoch=2)
+    back = SmallTable(open_table(table.path), epoch=2)
     back.commit(("+I", {"id": 3}))
     assert_same(iceberg, database, back)
 
@@ -221,20 +223,20 @@ def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: D
     assert iceberg_findings(opened) == []
     nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
     away = table.table.with_options(nowhere)
-    SmallTable(away, _epoch=1).commit(("+I", {"id": 2}))
+    SmallTable(away, epoch=1).commit(("+I", {"id": 2}))
     assert iceberg_findings(opened) == [
         "the Iceberg catalog has snapshot 1, and the table has snapshot 2"
     ]
     [silent] = iceberg_findings(away)
     assert silent.startswith("what Iceberg's readers find was not checked: the catalog's database")
-    SmallTable(opened, _epoch=2).commit(("+I", {"id": 3}))
+    SmallTable(opened, epoch=2).commit(("+I", {"id": 3}))
     assert iceberg_findings(opened) == []
 
 
 def iceberg_findings(table: FileStoreTable) -> list[str]:
     """What a check says of Iceberg."""
     findings = TableCheck(table, True, lambda *_: None).findings()
-    return [one.problem for one in findings if one.kind is FindingKind.ICEBERG]
+    return [finding.problem for finding in findings if finding.kind is FindingKind.ICEBERG]
 
 
 def test_two_catalogs_are_refused_with_their_keys(

@@ -65,10 +65,10 @@ def test_floats_of_an_update_are_compared_as_numbers(
     columns = [("k", "INT NOT NULL"), ("f", "DOUBLE")]
     for path in paths:
         paimon_java.create(path, columns, primary_keys=["k"], options=options)
-    alone, own = paths
-    table = stream_app.open_table(str(own)).store
+    alone, by_lookup = paths
+    table = stream_app.open_table(str(by_lookup)).store
     for epoch, value in enumerate((before, after)):
         changes: list[Change] = [("+I", {"k": 1, "f": value})]
         write_java(paimon_java, alone, changes, epoch)
         write_ours(table, changes, epoch)
-    assert java_changes(paimon_java, own) == java_changes(paimon_java, alone)
+    assert java_changes(paimon_java, by_lookup) == java_changes(paimon_java, alone)

@@ -159,13 +159,13 @@ class Tried:
 
     def run(self, pypaimon: PyPaimonReader) -> None:
         """All steps, in turns."""
-        for who in ("Java", "stream_app", "Java", "stream_app"):
-            self._write(who)
+        for library in ("Java", "stream_app", "Java", "stream_app"):
+            self._write(library)
             self._check_rows()
             self._look("PyPaimon", pypaimon.read)
             self._look("Rust", pypaimon.read_by_rust)
             if self._epoch > 2:
-                self._compact(who)
+                self._compact(library)
                 self._check_rows()
         self._write_inserts("PyPaimon", pypaimon.write)
         self._write_inserts("Rust", pypaimon.write_by_rust)
@@ -183,12 +183,12 @@ class Tried:
             "Rust", lambda: [of_kinds(rows) for rows in pypaimon.follow_by_rust(self.path)]
         )
         if self.cells["stream_app", "follow"] == REFUSED:
-            for who in ("Java", "PyPaimon", "Rust"):
-                self.cells[who, "follow"] = RAW
+            for library in ("Java", "PyPaimon", "Rust"):
+                self.cells[library, "follow"] = RAW
         self._read("PyPaimon", lambda: normal_rows(pypaimon.read(self.path)))
         self._read("Rust", lambda: normal_rows(pypaimon.read_by_rust(self.path)))
-        for who in self._counts_twice:
-            self.cells[who, "read"] = TWICE
+        for library in self._counts_twice:
+            self.cells[library, "read"] = TWICE
         for step in ("compact", "check"):
             assert pypaimon.names_with(self.path, step) == [], "try it, then"
             assert pypaimon.rust_names_with(step) == [], "try it, then"
@@ -197,27 +197,27 @@ class Tried:
         assert report.files
         self.cells["stream_app", "check"] = YES if report.replayed else FILES
 
-    def _look(self, who: str, read: Callable[[Path], pa.Table]) -> None:
+    def _look(self, library: str, read: Callable[[Path], pa.Table]) -> None:
         """Where compactions look up, older values of a key stay below the file with their sum."""
         with contextlib.suppress(PyPaimonError):
             if by_content(normal_rows(read(self.path))) != by_content(self.rows.values()):
-                self._counts_twice.add(who)
+                self._counts_twice.add(library)
 
-    def _write_inserts(self, who: str, write: Callable[[Path, pa.Table], None]) -> None:
+    def _write_inserts(self, library: str, write: Callable[[Path, pa.Table], None]) -> None:
         """Inserts; where readers skip new files, the next compaction shows them."""
         before = dict(self.rows)
         inserts = [dict(row) for _, row in self._changes(deletes=False)]
         self._epoch += 1
-        with self._refusing(who, "write"):
+        with self._refusing(library, "write"):
             write(self.path, pa.Table.from_pylist(inserts, ARROW))
-        if self.cells[who, "write"] == REFUSED:
+        if self.cells[library, "write"] == REFUSED:
             self.rows = before
         self.java.compact(self.path)
         self._check_rows()
 
-    def _write(self, who: str) -> None:
+    def _write(self, library: str) -> None:
         changes = self._changes()
-        if who == "Java":
+        if library == "Java":
             self.java.write(self.path, changes, identifier=self._epoch, commit_user="java")
             if "full-compaction" in self.options.values():
                 self.java.compact(self.path)
@@ -225,22 +225,22 @@ class Tried:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
             first, basis = commit.follow_and_wait(), commit.buckets.basis
             with writing(self.table, first, basis) as write:
-                given = [(kind, dict(row)) for kind, row in changes]
-                for bucket, rows in by_bucket(self.table, given, basis):
+                copied = [(kind, dict(row)) for kind, row in changes]
+                for bucket, rows in by_bucket(self.table, copied, basis):
                     write.write(bucket, rows)
                 commit.commit_epoch(self._epoch, write.prepare_commit(), basis=basis)
-        self.cells[who, "write"] = ASSIGNER if self.crosses and who == "Java" else YES
+        self.cells[library, "write"] = ASSIGNER if self.crosses and library == "Java" else YES
         self._epoch += 1
 
-    def _compact(self, who: str) -> None:
-        if who == "Java":
+    def _compact(self, library: str) -> None:
+        if library == "Java":
             self.java.compact(self.path)
         else:
             commit = StreamTableCommit(
                 self.table, "compactor", CompactInCaller(self.table), BATCH_COMMIT_IDENTIFIER
             )
             commit.compact_whole()
-        self.cells[who, "compact"] = YES
+        self.cells[library, "compact"] = YES
 
     def _changes(self, *, deletes: bool = True) -> list[Change]:
         """Some new keys and some old ones; one of them may be deleted, for good."""
@@ -276,24 +276,24 @@ class Tried:
         self._read("Java", lambda: self.java.read(self.path))
         self._read("stream_app", lambda: read_rows(self.table))
 
-    def _read(self, who: str, read: Callable[[], Sequence[Mapping[str, object]]]) -> None:
-        with self._refusing(who, "read"):
+    def _read(self, library: str, read: Callable[[], Sequence[Mapping[str, object]]]) -> None:
+        with self._refusing(library, "read"):
             content = by_content(read())
-            assert content == by_content(self.rows.values()), (who, self.options)
+            assert content == by_content(self.rows.values()), (library, self.options)
 
-    def _check_changelog(self, who: str, follow: Callable[[], list[list[str]]]) -> None:
-        with self._refusing(who, "follow"):
+    def _check_changelog(self, library: str, follow: Callable[[], list[list[str]]]) -> None:
+        with self._refusing(library, "follow"):
             changelog = [changes for changes in follow() if changes]
             self._first_changelog = self._first_changelog or changelog
-            assert changelog == self._first_changelog, (who, self.options)
+            assert changelog == self._first_changelog, (library, self.options)
 
     @contextlib.contextmanager
-    def _refusing(self, who: str, step: str) -> Iterator[None]:
-        self.cells[who, step] = YES
+    def _refusing(self, library: str, step: str) -> Iterator[None]:
+        self.cells[library, step] = YES
         try:
             yield
         except (PaimonError, PyPaimonError, UnsupportedTableError):
-            self.cells[who, step] = REFUSED
+            self.cells[library, step] = REFUSED
 
 
 def of_kinds(rows: pa.Table) -> list[str]:
@@ -339,14 +339,14 @@ def kind_text(kind: tuple[str, str, str, str]) -> str:
 
 def page(tried: Mapping[str, Tried], refused: Mapping[str, str]) -> str:
     """The page of what ran."""
-    names = [f"{who} {step}" for who, step in STEPS]
+    names = [f"{library} {step}" for library, step in STEPS]
     lines = ["| merge engine, changelog, vectors | " + " | ".join(names) + " |"]
     lines += ["| --- |" + " --- |" * len(names)]
-    for name, one in tried.items():
-        lines.append(f"| {name} | " + " | ".join(one.cells[step] for step in STEPS) + " |")
+    for name, table in tried.items():
+        lines.append(f"| {name} | " + " | ".join(table.cells[step] for step in STEPS) + " |")
     refusals = ["", "## Refused at start", "", "A job refuses to make these, and to open them.", ""]
     refusals += ["| kind | stream_app says |", "| --- | --- |"]
-    refusals += [f"| {name} | {what} |" for name, what in refused.items()]
+    refusals += [f"| {name} | {reason} |" for name, reason in refused.items()]
     return HEAD + "\n".join(lines + refusals) + "\n\n" + documented_section()
 
 
@@ -361,8 +361,8 @@ def test_the_page_says_what_each_engine_does(
     for number, kind in enumerate(EVERY_KIND):
         _, producer, bucket, vectors = kind
         options, name = wanted_options(kind), kind_text(kind)
-        if bucket == "2" and (what := refusal(options)):
-            refused[name] = what
+        if bucket == "2" and (reason := refusal(options)):
+            refused[name] = reason
             # Paimon refuses it too, so there is none that a job could meet.
             with pytest.raises((PaimonError, StreamAppError)):
                 paimon_java.create(
@@ -378,9 +378,9 @@ def test_the_page_says_what_each_engine_does(
         path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS
         tried[name] = Tried(paimon_java, path, options, has_key=crosses, crosses=crosses)
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
-    for one in tried.values():
-        one.create()
-        one.run(pypaimon)
+    for tried_table in tried.values():
+        tried_table.create()
+        tried_table.run(pypaimon)
     locked = LOCK_LIST.read_text(encoding="utf-8")
     assert "pypaimon==2.1." in locked, "the page says which"
     assert "pypaimon-rust==0.4." in locked, "the page says which"

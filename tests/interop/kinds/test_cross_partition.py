@@ -53,9 +53,9 @@ def test_rows_are_those_of_paimon_in_turns_with_it(
     """Java writes all epochs into one table; into the other one both writers take turns."""
     options, kinds = ENGINES[engine]
     chance = random.Random(seed)
-    kept = {"snapshot__num_retained__min": "100", "snapshot__num_retained__max": "200"}
-    ours = cross_partition_table(tmp_path / "w.db" / "ours", **options, **kept)
-    theirs = cross_partition_table(tmp_path / "w.db" / "theirs", **options, **kept)
+    retention = {"snapshot__num_retained__min": "100", "snapshot__num_retained__max": "200"}
+    ours = cross_partition_table(tmp_path / "w.db" / "ours", **options, **retention)
+    theirs = cross_partition_table(tmp_path / "w.db" / "theirs", **options, **retention)
     job = CrossPartitionJob(ours)
     for epoch in range(EPOCHS):
         changes = _changes(chance, kinds)

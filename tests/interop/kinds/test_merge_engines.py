@@ -65,8 +65,8 @@ def _aggregation(columns: str, **more: Any) -> EngineCase:
     return EngineCase(columns=columns, options=options, **more)
 
 
-def _each(columns: str, what: str, value: str) -> dict[str, str]:
-    return {f"fields.{name}.{what}": value for name in parse_columns(columns).names}
+def _each(columns: str, setting: str, value: str) -> dict[str, str]:
+    return {f"fields.{name}.{setting}": value for name in parse_columns(columns).names}
 
 
 GROUPS = "a INT, g BIGINT, b STRING, h1 INT, c INT, h2 INT, d STRING, e INT"
@@ -346,12 +346,12 @@ def test_a_flush_of_paimon_keeps_the_largest_value_whatever_the_order(
     """Its write buffer sorts ascending; all else of it, and all of ours, go by sort-order."""
     options = {"sequence.field": "s", "sequence.field.sort-order": "descending"}
     table, twin = _two_tables(tmp_path, EngineCase(columns="s INT", options=options))
-    writer, kept = TableWriter(table), []
+    writer, pairs = TableWriter(table), []
     for identifier, values in enumerate(((2, 5), (4,), (1, 3))):
         changes: list[Change] = [("+I", {"k": 1, "s": value}) for value in values]
         writer.write(changes)
         paimon_java.write(twin, changes, identifier=identifier)
         [ours], [theirs] = read_rows(table), paimon_java.read(twin)
         assert paimon_java.read(table.location) == [ours]
-        kept.append((ours["s"], theirs["s"]))
-    assert kept == [(2, 5), (2, 4), (1, 3)]
+        pairs.append((ours["s"], theirs["s"]))
+    assert pairs == [(2, 5), (2, 4), (1, 3)]

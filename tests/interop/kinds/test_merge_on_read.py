@@ -31,8 +31,8 @@ ENGINES: Mapping[str, dict[str, str]] = {
 
 
 def table_of(path: Path, **options: str) -> SmallTable:
-    given = {**MERGES, "bucket": "2", "write-only": "true", **options}
-    return small_table(path, "k INT, v BIGINT, p STRING, t STRING", ["k"], **given)
+    all_options = {**MERGES, "bucket": "2", "write-only": "true", **options}
+    return small_table(path, "k INT, v BIGINT, p STRING, t STRING", ["k"], **all_options)
 
 
 def some_changes(

@@ -46,8 +46,8 @@ def _described(java: PaimonJava, function: str, value: bytes | None) -> str | No
     """What a value holds: how many numbers and their hash, or a sketch's estimate."""
     if value is None:
         return None
-    given = [base64.b64encode(value).decode()]
-    answer: list[str] = java.ask("set_values", function=function, made=[], described=given)[
+    encoded = [base64.b64encode(value).decode()]
+    answer: list[str] = java.ask("set_values", function=function, made=[], described=encoded)[
         "described"
     ]
     return answer[0]

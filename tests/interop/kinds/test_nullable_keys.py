@@ -131,10 +131,10 @@ def test_we_read_go_on_with_and_compact_a_table_of_pypaimon(
     schema = pa.schema([SCHEMA.field(name), SCHEMA.field("v")])
     rows: dict[Any, dict[str, Any]] = {}
     for epoch in range(2):
-        given = [{name: value, "v": epoch} for value in values[epoch:] + values[:1]]
-        rows |= {row[name]: row for row in given}
+        epoch_rows = [{name: value, "v": epoch} for value in values[epoch:] + values[:1]]
+        rows |= {row[name]: row for row in epoch_rows}
         options = {"bucket": "3", "primary-key.nullable": "true"}
-        table = pa.Table.from_pylist(given, schema)
+        table = pa.Table.from_pylist(epoch_rows, schema)
         pypaimon.write(path, table, primary_keys=[name], options=options)
     assert by_content(read_rows(open_table(str(path)))) == by_content(rows.values())
     small = SmallTable(open_for_writing(open_table(str(path))))

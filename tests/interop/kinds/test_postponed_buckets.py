@@ -33,16 +33,16 @@ Rows = dict[tuple[str, int], str]
 
 def changes(noise: random.Random, rows: Rows, mark: str) -> list[Change]:
     """Some upserts and deletes; `rows` becomes what they leave."""
-    made: list[Change] = []
+    new_changes: list[Change] = []
     for _ in range(40):
         day, number = noise.choice(("d0", "d1")), noise.randrange(60)
         if noise.random() < 0.2:
             rows.pop((day, number), None)
-            made.append(("-D", {"dt": day, "id": number, "v": None}))
+            new_changes.append(("-D", {"dt": day, "id": number, "v": None}))
         else:
             rows[day, number] = mark
-            made.append(("+I", {"dt": day, "id": number, "v": mark}))
-    return made
+            new_changes.append(("+I", {"dt": day, "id": number, "v": mark}))
+    return new_changes
 
 
 def as_rows(rows: Rows) -> list[dict[str, Any]]:
@@ -80,8 +80,8 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
         writer = TableWriter(table, user=f"ours {number}")
         writer.write(changes(noise, rows, f"ours {number}"))
         check(before)
-        waiting = [one for one in paimon_java.files(location) if one["bucket"] == POSTPONED]
-        assert {one["total_buckets"] for one in waiting} == {POSTPONED}
+        waiting = [file for file in paimon_java.files(location) if file["bucket"] == POSTPONED]
+        assert {file["total_buckets"] for file in waiting} == {POSTPONED}
         assert move_postponed(table) is not None
         check(as_rows(rows))
         in_buckets = changes(noise, rows, f"java in buckets {number}")
@@ -95,7 +95,7 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     compactor.commit.compact_whole()
     check(as_rows(rows))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    assert {one.total_buckets for one in live} == {3}
+    assert {entry.total_buckets for entry in live} == {3}
     assert found_in(table) == []
 
 
@@ -130,7 +130,9 @@ def test_batches_of_each_go_to_the_buckets_of_the_other(
         for judged in (pypaimon.read(location), pypaimon.read_by_rust(location)):
             assert by_content(normal_rows(judged)) == wanted
         live = FileStoreScan(table).live(table.snapshots.latest())
-        assert {table.paths.partition(one.partition): one.total_buckets for one in live} == totals
+        assert {
+            table.paths.partition(entry.partition): entry.total_buckets for entry in live
+        } == totals
 
     pypaimon.write(location, batch("d0", range(35), "theirs"), postpones=False)
     check({"dt=d0": 4})

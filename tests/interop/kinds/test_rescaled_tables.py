@@ -31,16 +31,16 @@ def changes(
     noise: random.Random, rows: Rows, mark: str, days: Sequence[str] = DAYS
 ) -> list[Change]:
     """Some upserts and deletes; `rows` becomes what they leave."""
-    made: list[Change] = []
+    new_changes: list[Change] = []
     for _ in range(40):
         day, number = noise.choice(days), noise.randrange(60)
         if noise.random() < 0.2:
             rows.pop((day, number), None)
-            made.append(("-D", {"dt": day, "id": number, "v": None}))
+            new_changes.append(("-D", {"dt": day, "id": number, "v": None}))
         else:
             rows[day, number] = mark
-            made.append(("+I", {"dt": day, "id": number, "v": mark}))
-    return made
+            new_changes.append(("+I", {"dt": day, "id": number, "v": mark}))
+    return new_changes
 
 
 def totals(paimon_java: PaimonJava, location: Path) -> set[tuple[str, int]]:

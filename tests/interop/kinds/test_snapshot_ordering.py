@@ -46,8 +46,8 @@ ENGINES: dict[str, dict[str, str]] = {
 
 
 def table_of(path: Path, **options: str) -> FileStoreTable:
-    given = {**ORDERED, **options}
-    return small_table(path, "k INT, v BIGINT, p STRING, t STRING", ["k"], **given).table
+    all_options = {**ORDERED, **options}
+    return small_table(path, "k INT, v BIGINT, p STRING, t STRING", ["k"], **all_options).table
 
 
 def compact(table: FileStoreTable, *, whole: bool) -> None:
@@ -127,12 +127,12 @@ def bounds(table: FileStoreTable) -> set[tuple[int, int, FileSource | None]]:
 def test_a_commit_that_loses_a_race_takes_the_number_that_it_gets(tmp_path: Path) -> None:
     table = table_of(tmp_path / "db.db" / "t", bucket="1")
     row = {"k": 1, "p": None, "t": None}
-    one, two = Job(table, "one", 9), Job(table, "two", 9)
-    one.write([("+I", {**row, "v": 1})])
-    one.commit.follow_and_wait()
+    first, second = Job(table, "one", 9), Job(table, "two", 9)
+    first.write([("+I", {**row, "v": 1})])
+    first.commit.follow_and_wait()
     files = write_changes(table, [("+I", {**row, "v": 3})], 0)
-    two.write([("+I", {**row, "v": 2})])
-    one.commit.commit_epoch(1, files)
+    second.write([("+I", {**row, "v": 2})])
+    first.commit.commit_epoch(1, files)
     assert read_rows(table) == [{**row, "v": 3}]
     assert bounds(table) == {(n, n, FileSource.APPEND) for n in (1, 2, 3)}
 

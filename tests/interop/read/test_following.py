@@ -60,7 +60,7 @@ def assert_followed_alike(paimon_java: PaimonJava, path: str, times: Sequence[in
 
 
 def times_of(table: FileStoreTable) -> list[int]:
-    return [one.time_millis for one in table.snapshots.backwards()][::-1]
+    return [snapshot.time_millis for snapshot in table.snapshots.backwards()][::-1]
 
 
 @pytest.mark.parametrize("name", ["every type", "no changelog", "partitions"])
@@ -74,7 +74,7 @@ def test_our_tables_are_followed_alike(
         writer.write(changes.epoch(20))
         if epoch in (2, 4):
             writer.commit.compact_due()
-    kinds = {one.commit_kind for one in writer.table.snapshots.backwards()}
+    kinds = {snapshot.commit_kind for snapshot in writer.table.snapshots.backwards()}
     assert kinds == {CommitKind.APPEND, CommitKind.COMPACT}
     snapshots = assert_followed_alike(paimon_java, writer.table.location, times_of(writer.table))
     assert len(snapshots) == 6
@@ -158,12 +158,12 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
         if epoch == 6:
             paimon_java.compact(path)
     table = stream_app.open_table(path).store
-    kept, changes_kept = 3, 8
+    snapshots, changelogs = 3, 8
     paimon_java.expire_by_options(
         path,
         {
-            "snapshot.num-retained.min": kept, "snapshot.num-retained.max": kept,
-            "changelog.num-retained.min": changes_kept, "changelog.num-retained.max": changes_kept,
+            "snapshot.num-retained.min": snapshots, "snapshot.num-retained.max": snapshots,
+            "changelog.num-retained.min": changelogs, "changelog.num-retained.max": changelogs,
         },
     )  # fmt: skip
     oldest = table.snapshots.ids()[0]

@@ -119,19 +119,19 @@ def assert_differences(
 def test_java_skips_new_files_between_versions_where_reads_do(
     paimon_java: PaimonJava, tmp_path: Path, options: dict[str, str]
 ) -> None:
-    made = small_table(tmp_path / "db.db" / "t", "k INT, v INT", ("k",), **options)
+    small = small_table(tmp_path / "db.db" / "t", "k INT, v INT", ("k",), **options)
     for value in (1, 2):
-        made.commit(("+I", {"k": 1, "v": value}), ("+I", {"k": 10 + value, "v": 0}))
-        made.compact()
-    last = made.table.snapshots.ids()[-1]
+        small.commit(("+I", {"k": 1, "v": value}), ("+I", {"k": 10 + value, "v": 0}))
+        small.compact()
+    last = small.table.snapshots.ids()[-1]
     answers = {}
     for mode in ("delta", "changelog"):
         wanted = {"incremental-between": f"1,{last}", "incremental-between-scan-mode": mode}
         answers[mode] = (
             rows(
-                PaimonTable(made.table).read_incremental((1, last), scan_mode=mode, row_kind=True)
+                PaimonTable(small.table).read_incremental((1, last), scan_mode=mode, row_kind=True)
             ),
-            by_content(paimon_java.read(f"{made.table.location}$audit_log", options=wanted)),
+            by_content(paimon_java.read(f"{small.table.location}$audit_log", options=wanted)),
         )
     assert [len(answer) for answer in answers["delta"]] == [2, 0]
     assert answers["changelog"][0] == answers["changelog"][1] != []

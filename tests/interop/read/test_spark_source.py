@@ -164,13 +164,13 @@ def test_filters_are_handed_down_in_a_session_with_that_setting(
     location = table.location
     by_source, by_session = frame(source, location), frame(spark.newSession(), location)
     condition = (F.col("dt") == "y") & (F.col("k") > 0) & F.col("b").contains("a")
-    handed, kept = by_source.where(condition), by_session.where(condition)
+    handed, by_spark = by_source.where(condition), by_session.where(condition)
     content = by_content(rows_of(handed, location))
     assert len(content) == 1
-    assert content == by_content(rows_of(kept, location))
-    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (handed, kept)]
+    assert content == by_content(rows_of(by_spark, location))
+    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (handed, by_spark)]
     assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
-    assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
+    assert handed.rdd.getNumPartitions() < by_spark.rdd.getNumPartitions()
 
 
 def test_a_misspelt_option_is_an_error_of_spark_with_the_known_name(
@@ -301,15 +301,15 @@ def test_the_audit_log_is_the_same_whether_java_wrote_or_we(
     """Deletes are in it that no compaction has removed; which ones depends on sizes of files."""
     shown, chance = [], random.Random(kind)
     epochs = [changelog_tables.epoch_of(chance, epoch, kind) for epoch in range(3)]
-    for who in ("java", "ours"):
-        location = tmp_path / "db.db" / who
+    for writer in ("java", "ours"):
+        location = tmp_path / "db.db" / writer
         paimon_java.create(
             location, changelog_tables.COLUMNS, primary_keys=["k"],
             options={"bucket": 1, **changelog_tables.CASES[kind]},
         )  # fmt: skip
         table = stream_app.open_table(str(location)).store
         for epoch, changes in enumerate(epochs):
-            if who == "java":
+            if writer == "java":
                 changelog_tables.write_java(paimon_java, location, changes, epoch)
             else:
                 changelog_tables.write_ours(table, changes, epoch)

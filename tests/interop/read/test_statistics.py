@@ -74,8 +74,8 @@ def expected(name: str, column_id: int) -> dict[str, Any]:
         low, high = normal_value(min(values)), normal_value(max(values))
         return {**common, "min": low, "max": high, "average": WIDTHS[name], "longest": WIDTHS[name]}
     lengths = [len(value) for value in values]
-    known = {"average": -(-sum(lengths) // len(lengths)), "longest": max(lengths)} if values else {}
-    return {**common, "min": None, "max": None, **known}
+    sizes = {"average": -(-sum(lengths) // len(lengths)), "longest": max(lengths)} if values else {}
+    return {**common, "min": None, "max": None, **sizes}
 
 
 def test_java_understands_the_statistics_of_every_type(

@@ -157,7 +157,7 @@ def _sql(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"ARRAY<{sql_type(kind.value_field)}>"
     if pa.types.is_struct(kind):
-        return f"ROW<{', '.join(f'`{one.name}` {sql_type(one)}' for one in kind)}>"
+        return f"ROW<{', '.join(f'`{column.name}` {sql_type(column)}' for column in kind)}>"
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if pa.types.is_timestamp(kind):

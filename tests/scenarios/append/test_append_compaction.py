@@ -62,7 +62,7 @@ def files(table: FileStoreTable) -> list[DataFileMeta]:
 
 
 def kinds(table: FileStoreTable) -> str:
-    return "".join(one.commit_kind.value[0] for one in check_chain(table))
+    return "".join(snapshot.commit_kind.value[0] for snapshot in check_chain(table))
 
 
 def assert_rows(writer: TableWriter) -> None:
@@ -171,7 +171,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
 
 def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
     """Nobody waits for it after three failures; epochs go on, and so does trying."""
-    writer = TableWriter(a_table(tmp_path), lambda one: CompactInThreads(one, FAILURES_MAX))
+    writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, FAILURES_MAX))
     for epoch in range(5):
         writer.write(rows(epoch))
     writer.commit.compact_due()
@@ -188,7 +188,7 @@ def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_tried_again(tmp_path: Path) -> None:
-    writer = TableWriter(a_table(tmp_path), lambda one: CompactInThreads(one, 1))
+    writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, 1))
     for epoch in range(5):
         writer.write(rows(epoch))
     for _ in range(3):
@@ -385,5 +385,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     reports = compactor.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}
-    assert len(files(table)) == len(before) - sum(one.files_in - one.files_out for one in reports)
+    assert len(files(table)) == len(before) - sum(
+        report.files_in - report.files_out for report in reports
+    )
     assert_rows(writer)

@@ -72,7 +72,7 @@ def test_two_jobs_and_a_compactor_at_once(
         ]
         writers = []
         try:
-            writers = [one.result() for one in jobs]
+            writers = [job.result() for job in jobs]
         finally:
             all_written.set()
         compacting.result()

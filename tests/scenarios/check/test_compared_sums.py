@@ -130,7 +130,7 @@ def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "problem"),
     [
         (["--source", "tag:none"], "none"),
         (["--source", "jdbc:oracle://a/b"], "not a URL of a database"),
@@ -139,20 +139,20 @@ def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_wrong_words_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], problem: str
 ) -> None:
     table = a_table(tmp_path)
     table.commit(*rows(1))
     assert main(["check", table.path, *words]) == 2
-    assert what in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
 
 
 def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
-    for one in (table, other):
-        one.commit(*rows(4))
+    for compared in (table, other):
+        compared.commit(*rows(4))
     words = ["check", table.path, "--source", other.path, "--record"]
     assert main(words) == 0
     table.commit(("+I", {"k": 4, "v": "a"}))

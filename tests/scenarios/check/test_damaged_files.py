@@ -127,7 +127,7 @@ def test_what_needs_a_damaged_file_is_named(
 ) -> None:
     path = damaged(table)
     path.write_bytes(path.read_bytes()[:-9])
-    finding = next(one for one in found_in(table) if one.where == str(path))
+    finding = next(finding for finding in found_in(table) if finding.where == str(path))
     assert finding.needed_by == NEEDED[damaged]
     if finding.needed_by != "snapshot 7":
         assert finding.fix.endswith("stream-app expire-snapshots, delete-tag")
@@ -146,16 +146,16 @@ def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
     assert "the newest version does not need it" in found_in(table)[0].fix
     changelog_of_fourth(table).unlink()
-    assert any("no row depends on it" in one.fix for one in found_in(table))
+    assert any("no row depends on it" in finding.fix for finding in found_in(table))
     data_of_last(table).unlink()
-    assert any("the newest version needs it" in one.fix for one in found_in(table))
+    assert any("the newest version needs it" in finding.fix for finding in found_in(table))
 
 
 def test_nobody_is_sent_back_to_a_version_that_is_damaged_as_well(table: FileStoreTable) -> None:
     for number in (5, 6, 7):
         for path in added(table, number):
             path.unlink(missing_ok=True)
-    fixes = {one.where: one.fix for one in found_in(table)}
+    fixes = {finding.where: finding.fix for finding in found_in(table)}
     assert "rollback-to" in fixes[str(data_of_last(table))]
     assert "--snapshot 4" in fixes[str(data_of_last(table))]
 
@@ -164,7 +164,9 @@ def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -
     for number in table.snapshots.ids():
         for path in added(table, number):
             path.unlink(missing_ok=True)
-    fix = next(one.fix for one in found_in(table) if one.where == str(data_of_last(table)))
+    fix = next(
+        finding.fix for finding in found_in(table) if finding.where == str(data_of_last(table))
+    )
     assert "no other version is whole" in fix
     assert "stream-app" not in fix
 
@@ -173,7 +175,7 @@ def test_a_branch_that_needs_a_file_is_named(table: FileStoreTable) -> None:
     make_branch(table, "dev", 2)
     path = data_of_first(table)
     path.unlink()
-    finding = next(one for one in found_in(table) if one.where == str(path))
+    finding = next(finding for finding in found_in(table) if finding.where == str(path))
     assert finding.needed_by == "snapshots 1 to 2, tag 'first'; snapshot 2 of branch 'dev'"
 
 
@@ -182,7 +184,9 @@ def test_a_tag_of_a_snapshot_whose_file_is_damaged_is_none_to_go_back_to(
 ) -> None:
     give_tag(table, "last", 7)
     last_snapshot(table).write_bytes(b"")
-    finding = next(one for one in found_in(table) if one.where == str(last_snapshot(table)))
+    finding = next(
+        finding for finding in found_in(table) if finding.where == str(last_snapshot(table))
+    )
     assert "rollback-to" in finding.fix
     assert finding.fix.endswith("--snapshot 6")
 

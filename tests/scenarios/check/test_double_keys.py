@@ -22,31 +22,33 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 def a_table(folder: Path, **options: Any) -> SmallTable:
     """A large level, and above level 0 a small one: two of its keys were in the large one."""
-    made = small_table(
+    small = small_table(
         folder / "db.db" / "t", "k INT, s INT", ("k",), num_sorted_run__compaction_trigger=3,
         **options,
     )  # fmt: skip
-    made.commit(*(("+I", {"k": k, "s": 0}) for k in range(0, 10_000, 2)))
-    made.commit(*(("+I", {"k": k, "s": 1}) for k in (7, 8, 4000, 9001)))
-    return made
+    small.commit(*(("+I", {"k": k, "s": 0}) for k in range(0, 10_000, 2)))
+    small.commit(*(("+I", {"k": k, "s": 1}) for k in (7, 8, 4000, 9001)))
+    return small
 
 
 @pytest.mark.parametrize("sequence", ["", "s"])
 def test_rows_whose_vectors_are_lost_are_double(tmp_path: Path, sequence: str) -> None:
-    made = a_table(tmp_path, deletion_vectors__enabled="true", sequence__field=sequence)
-    sound_report(made.table)
-    Damage(made.table).index([])
-    [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    small = a_table(tmp_path, deletion_vectors__enabled="true", sequence__field=sequence)
+    sound_report(small.table)
+    Damage(small.table).index([])
+    [finding] = (
+        finding for finding in found_in(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
+    )
     assert "2 keys have more than one row above level 0, such as k = 8;" in finding.problem
     assert finding.where.endswith("bucket-0")
     assert "compact --full" in finding.fix
 
 
 def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
-    made = a_table(tmp_path, merge_engine="first-row")
-    sound_report(made.table)
-    damage = Damage(made.table)
-    live = FileStoreScan(made.table).live(damage.latest)
+    small = a_table(tmp_path, merge_engine="first-row")
+    sound_report(small.table)
+    damage = Damage(small.table)
+    live = FileStoreScan(small.table).live(damage.latest)
     assert len({entry.file.level for entry in live}) == 2, "else nothing was looked up"
     damage.delta(
         lambda entries: [
@@ -56,7 +58,9 @@ def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
             for entry in entries
         ]
     )
-    [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    [finding] = (
+        finding for finding in found_in(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
+    )
     assert "1 keys have more than one row above level 0, such as k = 8;" in finding.problem
 
 
@@ -82,10 +86,12 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     sound_report(job.table)
     at = 0 if not options else 1
     job.write_into(at, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))
-    [finding] = (one for one in found_in(job.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    [finding] = (
+        finding for finding in found_in(job.table) if finding.kind is FindingKind.DOUBLE_KEYS
+    )
     latest = job.table.snapshots.latest()
     assert latest is not None
     [by_parts] = cross_partition_findings(job.table, latest, part_rows=3)
-    for one in (finding, by_parts):
-        assert re.search(PLACES, one.problem)
-        assert one.fix
+    for double in (finding, by_parts):
+        assert re.search(PLACES, double.problem)
+        assert double.fix

@@ -43,7 +43,7 @@ Answer = dict[str, Any]
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four epochs, deletes, a compaction; all versions are left."""
-    made = small_table(
+    small = small_table(
         tmp_path_factory.mktemp("flipped") / "t",
         COLUMNS,
         ("day", "id"),
@@ -54,9 +54,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for epoch in range(4):
         kind = "+U" if epoch else "+I"
         changes = [(kind, a_row(key, epoch)) for key in range(0, 40, epoch + 1)]
-        made.commit(*changes, *([("-D", a_row(21, 0))] if epoch == 3 else []))
-    made.compact()
-    return Path(made.path)
+        small.commit(*changes, *([("-D", a_row(21, 0))] if epoch == 3 else []))
+    small.compact()
+    return Path(small.path)
 
 
 def a_row(key: int, epoch: int) -> dict[str, Any]:

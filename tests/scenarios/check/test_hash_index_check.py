@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 def a_table(folder: Path) -> FileStoreTable:
     """Two buckets of four keys."""
-    made = small_table(
+    small = small_table(
         folder / "t", "k BIGINT, v STRING", ("k",), bucket=-1, dynamic_bucket__target_row_num=4
     )
     for first in (0, 4):
-        made.commit(*(("+I", {"k": k, "v": "x"}) for k in range(first, first + 4)))
-    return made.table
+        small.commit(*(("+I", {"k": k, "v": "x"}) for k in range(first, first + 4)))
+    return small.table
 
 
 def files_of(table: FileStoreTable) -> list[IndexManifestEntry]:

@@ -39,7 +39,7 @@ from tests.support.tables.small_table import (
 from tests.support.tables.sound_table import found_in, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-KEPT = {"changelog_producer": "input", "changelog__num_retained__max": 50}
+KEEPS_CHANGELOGS = {"changelog_producer": "input", "changelog__num_retained__max": 50}
 
 
 def rows(epoch: int, count: int = 12) -> list[Change]:
@@ -49,24 +49,24 @@ def rows(epoch: int, count: int = 12) -> list[Change]:
 
 def a_table(folder: Path, **options: Any) -> SmallTable:
     """Four epochs, of which the last three are compacted; a row is deleted in each."""
-    made = small_table(
+    small = small_table(
         folder / "db.db" / "t", "k INT, v STRING", ("k",),
         num_sorted_run__compaction_trigger=2, **options,
     )  # fmt: skip
     for epoch in range(4):
-        made.commit(*rows(epoch))
-        made.compact()
-    return made
+        small.commit(*rows(epoch))
+        small.compact()
+    return small
 
 
 def an_append_table(folder: Path, **options: Any) -> SmallTable:
-    made = small_table(
+    small = small_table(
         folder / "db.db" / "t", "k INT, v STRING", (), compaction__min__file_num=2, **options
     )
     for epoch in range(4):
-        made.commit(*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(12)))
-    made.compact()
-    return made
+        small.commit(*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(12)))
+    small.compact()
+    return small
 
 
 def expire(table: FileStoreTable, keep: int) -> None:
@@ -113,11 +113,11 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
 def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer: str) -> None:
     """Those that wait are in no bucket of either side."""
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2,
         num_sorted_run__compaction_trigger=2, changelog_producer=producer,
     )  # fmt: skip
-    table, writer = made.table, TableWriter(made.table)
+    table, writer = small.table, TableWriter(small.table)
     writer.write(rows(0))
     for epoch in range(1, 4):
         move_postponed(table)
@@ -146,7 +146,7 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("keep", "tag", "kept", "replayed"),
+    ("keep", "tag", "keeps_changelogs", "replayed"),
     [
         (3, None, False, "snapshots 6 to 7, on top of the rows of snapshot 5"),
         (3, None, True, "snapshots 1 to 7"),
@@ -157,9 +157,9 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
 )
 @pytest.mark.parametrize("producer", ["input", "none"])
 def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
-    tmp_path: Path, producer: str, keep: int, tag: int | None, kept: bool, replayed: str
+    tmp_path: Path, producer: str, keep: int, tag: int | None, keeps_changelogs: bool, replayed: str
 ) -> None:
-    options = {"changelog__num_retained__max": 50} if kept else {}
+    options = {"changelog__num_retained__max": 50} if keeps_changelogs else {}
     table = a_table(tmp_path, changelog_producer=producer, **options).table
     if tag is not None:
         give_tag(table, "t", tag)
@@ -171,7 +171,7 @@ def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
 
 
 def test_the_oldest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
-    table = a_table(tmp_path, **KEPT).table
+    table = a_table(tmp_path, **KEEPS_CHANGELOGS).table
     expire(table, 3)
     give_tag(table, "t", 5)
     for number in (1, 2):
@@ -183,12 +183,12 @@ def test_the_oldest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
 
 
 def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None:
-    made = a_table(tmp_path, changelog_producer="input")
-    expire(made.table, 2)
-    made.commit(("+I", {"k": 5, "v": "new"}))
-    assert sound_report(made.table).replayed
-    Damage(made.table).changelog(lambda _: [])
-    (finding,) = of_replay(made.table)
+    small = a_table(tmp_path, changelog_producer="input")
+    expire(small.table, 2)
+    small.commit(("+I", {"k": 5, "v": "new"}))
+    assert sound_report(small.table).replayed
+    Damage(small.table).changelog(lambda _: [])
+    (finding,) = of_replay(small.table)
     assert "1 have other values there" in finding.problem
     assert "such as k = 5" in finding.problem
     assert "latest-full" in finding.fix
@@ -197,24 +197,24 @@ def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None
 @pytest.mark.parametrize("vectors", ["false", "true"])
 def test_a_group_of_a_null_sequence_is_no_lost_change(tmp_path: Path, vectors: str) -> None:
     """The group of a null sequence: Paimon's own files and changelog say the same."""
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "k INT, v INT, g INT", ("k",),
         merge_engine="partial-update", changelog_producer="lookup",
         fields__g__sequence_group="v", deletion_vectors__enabled=vectors,
     )  # fmt: skip
-    made.commit(("+I", {"k": 1, "v": 1, "g": None}), ("+I", {"k": 2, "v": 1, "g": 1}))
-    made.compact()
-    assert [row["v"] for row in read_rows(made.table)] == [1, 1]
-    assert sound_report(made.table).replayed
+    small.commit(("+I", {"k": 1, "v": 1, "g": None}), ("+I", {"k": 2, "v": 1, "g": 1}))
+    small.compact()
+    assert [row["v"] for row in read_rows(small.table)] == [1, 1]
+    assert sound_report(small.table).replayed
 
 
 def test_an_overwrite_is_where_a_replay_begins(tmp_path: Path) -> None:
-    made = a_table(tmp_path, changelog_producer="input")
-    Damage(made.table).snapshot(3, commit_kind=CommitKind.OVERWRITE)
-    report = sound_report(made.table)
+    small = a_table(tmp_path, changelog_producer="input")
+    Damage(small.table).snapshot(3, commit_kind=CommitKind.OVERWRITE)
+    report = sound_report(small.table)
     assert report.replayed == ["snapshots 4 to 7, on top of the rows of snapshot 3"]
-    Damage(made.table).snapshot(commit_kind=CommitKind.OVERWRITE)
-    report = sound_report(made.table)
+    Damage(small.table).snapshot(commit_kind=CommitKind.OVERWRITE)
+    report = sound_report(small.table)
     assert report.left_out == [
         "replay of the changes: snapshot 7 is an OVERWRITE, which no changes tell"
     ]
@@ -227,7 +227,7 @@ def test_a_replay_begins_where_the_producer_was_changed(
     table = a_table(tmp_path, changelog_producer=before).table
     options = {**table.schema.options, "changelog-producer": after}
     assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
-    writer = SmallTable(open_table(table.location, table.clock), _epoch=4)
+    writer = SmallTable(open_table(table.location, table.clock), epoch=4)
     for epoch in range(10, 13):
         writer.commit(*rows(epoch))
     writer.compact()
@@ -239,52 +239,52 @@ def test_a_replay_begins_where_the_producer_was_changed(
 def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
     tmp_path: Path,
 ) -> None:
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "k INT, ts INT, v STRING", ("k",), sequence__field="ts",
         changelog_producer="input", num_sorted_run__compaction_trigger=2,
     )  # fmt: skip
-    made.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
-    made.commit(("+I", {"k": 2, "ts": 6, "v": "b"}))
-    made.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
-    made.compact()
-    assert made.table.snapshots.latest_id() == 4
-    made.commit(("+I", {"k": 1, "ts": 7, "v": "late"}))
-    report = sound_report(made.table)
+    small.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
+    small.commit(("+I", {"k": 2, "ts": 6, "v": "b"}))
+    small.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
+    small.compact()
+    assert small.table.snapshots.latest_id() == 4
+    small.commit(("+I", {"k": 1, "ts": 7, "v": "late"}))
+    report = sound_report(small.table)
     assert report.replayed == ["snapshots 1 to 5"]
     assert ["forgotten the delete" in text for text in report.left_out] == [True]
-    Damage(made.table).changelog(lambda _: [])
-    assert of_replay(made.table) == [], "so an unrecorded row is not seen here"
+    Damage(small.table).changelog(lambda _: [])
+    assert of_replay(small.table) == [], "so an unrecorded row is not seen here"
 
 
 def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Path) -> None:
     """Its numbers begin below that of the delete, which no file has any more."""
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=2
     )
-    made.commit(*(("+I", {"k": 1, "v": text}) for text in "abc"))
-    made.commit(("-D", {"k": 1, "v": "c"}))
-    made.compact()
-    assert not stream_app.open_table(made.path).read().read_all().num_rows
-    again = StreamTableCommit(made.table, "again", CompactHere(made.table))
+    small.commit(*(("+I", {"k": 1, "v": text}) for text in "abc"))
+    small.commit(("-D", {"k": 1, "v": "c"}))
+    small.compact()
+    assert not stream_app.open_table(small.path).read().read_all().num_rows
+    again = StreamTableCommit(small.table, "again", CompactHere(small.table))
     again.commit_epoch(
-        0, write_changes(made.table, [("+I", {"k": 1, "v": "d"})], again.follow_and_wait())
+        0, write_changes(small.table, [("+I", {"k": 1, "v": "d"})], again.follow_and_wait())
     )
-    assert read_rows(made.table) == [{"k": 1, "v": "d"}]
-    report = sound_report(made.table)
+    assert read_rows(small.table) == [{"k": 1, "v": "d"}]
+    report = sound_report(small.table)
     assert report.replayed
     assert ["numbers go back" in text for text in report.left_out] == [True]
 
 
 def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None:
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "k INT, ts INT, v STRING", ("k",), sequence__field="ts",
         changelog_producer="input",
     )  # fmt: skip
-    made.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
-    made.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
-    made.commit(("+I", {"k": 1, "ts": 7, "v": "late"}), ("+I", {"k": 2, "ts": 8, "v": "b"}))
-    expire(made.table, 2)
-    assert sound_report(made.table).replayed == ["snapshot 3, on top of the rows of snapshot 2"]
+    small.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
+    small.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
+    small.commit(("+I", {"k": 1, "ts": 7, "v": "late"}), ("+I", {"k": 2, "ts": 8, "v": "b"}))
+    expire(small.table, 2)
+    assert sound_report(small.table).replayed == ["snapshot 3, on top of the rows of snapshot 2"]
 
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
@@ -300,22 +300,22 @@ def test_a_compaction_of_appended_rows_must_keep_their_number(
 
 
 def test_a_compaction_may_take_deleted_rows_away(tmp_path: Path) -> None:
-    made = an_append_table(tmp_path, bucket=-1, deletion_vectors__enabled=True)
-    delete_some(made.table, random.Random(1))
+    small = an_append_table(tmp_path, bucket=-1, deletion_vectors__enabled=True)
+    delete_some(small.table, random.Random(1))
     for number in range(5):
-        made.commit(("+I", {"k": number, "v": "new"}))
-    made.compact()
-    assert sound_report(made.table).left_out == []
+        small.commit(("+I", {"k": number, "v": "new"}))
+    small.compact()
+    assert sound_report(small.table).left_out == []
 
 
 def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:
     """A branch of snapshot 3 of a table that has gone on, and has forgotten it."""
-    made = a_table(folder)
-    make_branch(made.table, "b", 3)
-    expire(made.table, 1)
-    branch = made.table.open_branch("b")
+    small = a_table(folder)
+    make_branch(small.table, "b", 3)
+    expire(small.table, 1)
+    branch = small.table.open_branch("b")
     assert branch is not None
-    return made.table, Damage(branch)
+    return small.table, Damage(branch)
 
 
 def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
@@ -332,15 +332,15 @@ def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
 def test_files_that_a_branch_shares_with_the_table_are_checked_and_reported_once(
     tmp_path: Path,
 ) -> None:
-    made = a_table(tmp_path)
-    alone = sound_report(made.table)
-    make_branch(made.table, "b", 3)
-    report = sound_report(made.table)
+    small = a_table(tmp_path)
+    alone = sound_report(small.table)
+    make_branch(small.table, "b", 3)
+    report = sound_report(small.table)
     assert (report.files, report.versions) == (alone.files, alone.versions + 1)
-    damage = Damage(made.table)
-    live = FileStoreScan(made.table).live(made.table.snapshots.snapshot(3))
+    damage = Damage(small.table)
+    live = FileStoreScan(small.table).live(small.table.snapshots.snapshot(3))
     damage.file_of(live[0]).unlink()
-    assert len(found_in(made.table, quick=True)) == 1
+    assert len(found_in(small.table, quick=True)) == 1
 
 
 def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path) -> None:

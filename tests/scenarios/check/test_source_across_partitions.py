@@ -46,5 +46,5 @@ def test_rows_are_compared_by_key(
     if not wrong:
         assert findings == []
         return
-    counts = [[int(word) for word in what.split() if word.isdigit()][:3] for what in findings]
+    counts = [[int(word) for word in text.split() if word.isdigit()][:3] for text in findings]
     assert [sum(column) for column in zip(*counts, strict=True)] == [1, 1, 1], findings

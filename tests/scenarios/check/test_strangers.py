@@ -31,22 +31,22 @@ def insert(table: str, key: int, value: str) -> str:
 
 
 def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
-    made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
-    made.commit(("+I", {"k": 1, "v": "own"}))
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
+    small.commit(("+I", {"k": 1, "v": "own"}))
     checkpoint = Folder(*file_io_of(str(tmp_path / "c")))
     source = SourceConfig(topics=("t", "other"))
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
     assert choice_of(only) == EVERY_SOURCE
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"t": ["d.orders"]}})
-    left = Omissions(made.table.location, format_named(source.format))
-    check = SourceCheck(made.table, str(tmp_path / "scratch"))
+    left = Omissions(small.table.location, format_named(source.format))
+    check = SourceCheck(small.table, str(tmp_path / "scratch"))
     nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'
     read = [
         messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
         messages(nameless, topic="other"),
     ]
     assert replay_source(check, read, source, TableConfig(), left, choice_of(only)) == 1
-    latest = made.table.snapshots.latest()
+    latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []
     count, first = left.bad

@@ -38,7 +38,7 @@ def shop(tmp_path: Path, sound_shop: Path) -> Damage:
 
 def made_shop(folder: Path) -> Path:
     """Two days; a compacted bucket, and an epoch behind it whose file is of level 0."""
-    made = small_table(
+    small = small_table(
         folder / "shop.db" / "orders",
         "dt STRING, id INT, name STRING",
         ("dt", "id"),
@@ -48,15 +48,15 @@ def made_shop(folder: Path) -> Path:
         num_sorted_run__compaction_trigger=2,
     )
     for epoch in range(4):
-        made.commit(
+        small.commit(
             *(
                 ("+I", {"dt": f"2026-01-0{number % 2}", "id": number, "name": f"n{epoch}"})
                 for number in range(20)
             )
         )
-    made.compact()
-    made.commit(*(("+I", {"dt": "2026-01-01", "id": n, "name": "last"}) for n in range(20)))
-    return Path(made.path)
+    small.compact()
+    small.commit(*(("+I", {"dt": "2026-01-01", "id": n, "name": "last"}) for n in range(20)))
+    return Path(small.path)
 
 
 def first_add(entries: Entries, change: Callable[[ManifestEntry], ManifestEntry]) -> Entries:

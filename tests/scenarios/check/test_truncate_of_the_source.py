@@ -24,15 +24,15 @@ def insert(key: int, value: str) -> str:
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
 def test_rows_before_it_are_no_loss(tmp_path: Path, cut: int) -> None:
-    made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
-    made.commit(("+I", {"k": 2, "v": "new"}), ("+I", {"k": 3, "v": "new"}))
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
+    small.commit(("+I", {"k": 2, "v": "new"}), ("+I", {"k": 3, "v": "new"}))
     sent = messages(insert(1, "gone"), insert(2, "gone"), event("t"), insert(2, "new"))
     later = messages(insert(3, "new"))
     source = SourceConfig(format_options={"truncate": "apply"})
-    left = Omissions(made.table.location, format_named(source.format))
-    check = SourceCheck(made.table, str(tmp_path / "scratch"))
+    left = Omissions(small.table.location, format_named(source.format))
+    check = SourceCheck(small.table, str(tmp_path / "scratch"))
     read = [part for part in (sent.slice(0, cut), sent.slice(cut), later) if part.num_rows]
     assert replay_source(check, read, source, TableConfig(), left) in (2, 3, 4)
-    latest = made.table.snapshots.latest()
+    latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

@@ -89,14 +89,14 @@ def test_who_replaces_an_index_file_that_is_gone_is_refused(tmp_path: Path) -> N
     late = committer(table, "late")
     gone = [entry.as_delete() for entry in old]
     committed(committer(table), 1, written(table, 3), [*gone, *marked(table, first, 0, 1)])
-    there = index_files(table)
+    before = index_files(table)
     change = written(table, 6)
     change = replace(change, index=(*gone, *marked(table, first, 1, 2)))
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
     assert error.value.files == {change.added[0].file_name}
     table.discard([change])
-    assert index_files(table) == there
+    assert index_files(table) == before
     assert keys(table) == [2, 3, 4, 5]
 
 

@@ -182,7 +182,7 @@ def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) 
     )
 
 
-MADE = "schema 1 was made at 2026-01-01T00:00:00Z"
+SCHEMA_TIME = "schema 1 was made at 2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_schema_that_changes_under_way_stops_the_job(
     with pytest.raises(CommitConflictError, match="got schema 1 under a job that began with") as e:
         writer.write(rows("mon", value="b"))
     assert complaint in e.value.problem
-    assert f"{MADE}, and no writer has committed by it yet" in e.value.problem
+    assert f"{SCHEMA_TIME}, and no writer has committed by it yet" in e.value.problem
     assert e.value.where == f"{table.location}/schema/schema-1"
     assert "take the change back" in (e.value.fix or "")
     assert [row["v"] for row in read_rows(table)] == ["a", "a", "a"]

@@ -28,9 +28,9 @@ class Job:
     """A job on a table whose questions are counted."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        given = small_table(folder / "db.db" / "t", "k INT NOT NULL, v STRING", "k", **options)
+        small = small_table(folder / "db.db" / "t", "k INT NOT NULL, v STRING", "k", **options)
         self.files = CountingFileIO()
-        self.writer = TableWriter(replace(given.table, file_io=self.files))
+        self.writer = TableWriter(replace(small.table, file_io=self.files))
         self.writer.restart(self.files)
         self.upkeep = TableMaintenance(self.writer.table)
 
@@ -41,25 +41,25 @@ class Job:
     def epochs(self, count: int) -> int:
         """Write so many epochs, and count from here; how many snapshots these are."""
         first = self.table.snapshots.latest_id() or 0
-        self.files.asked.clear()
+        self.files.operations.clear()
         for _ in range(count):
             epoch = self.writer.epoch
             self.upkeep.before_rows()
             self.writer.write([("+I", {"k": epoch % 5, "v": "x"})])
             self.upkeep.after_commit()
-        asked = list(self.files.asked)
-        made = (self.table.snapshots.latest_id() or 0) - first
-        self.files.asked[:] = asked
-        return made
+        operations = list(self.files.operations)
+        snapshots = (self.table.snapshots.latest_id() or 0) - first
+        self.files.operations[:] = operations
+        return snapshots
 
 
 def test_an_epoch_asks_few_times(tmp_path: Path) -> None:
     job = Job(tmp_path, num_sorted_run__compaction_trigger=3)
     job.epochs(8)
-    made = job.epochs(6)
-    assert made > 6, "some epochs publish compactions"
-    asked = [one for one in job.files.asked if "/bucket-" not in one[1]]
-    assert len(asked) <= REQUESTS_MAX * made
+    snapshots = job.epochs(6)
+    assert snapshots > 6, "some epochs publish compactions"
+    operations = [operation for operation in job.files.operations if "/bucket-" not in operation[1]]
+    assert len(operations) <= REQUESTS_MAX * snapshots
     for folder in ("tag", "snapshot", "changelog"):
         assert job.files.count("list", f"/{folder}") <= 6, "once for each epoch"
     assert job.files.count("read", "snapshot/LATEST") == 0, "the job knows which one was newest"
@@ -95,13 +95,15 @@ def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
     assert by_content(read_rows(job.table)) == by_content(job.writer.model.rows())
 
 
-@pytest.mark.parametrize("asked", [22, 23])
-def test_the_bench_fails_above_its_goal(capsys: pytest.CaptureFixture[str], asked: int) -> None:
-    count = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
+@pytest.mark.parametrize("request_count", [22, 23])
+def test_the_bench_fails_above_its_goal(
+    capsys: pytest.CaptureFixture[str], request_count: int
+) -> None:
+    count = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": request_count})
     parts = {"requests": lambda *_: requests.lines([count])}
-    if asked == 22:
+    if request_count == 22:
         bench_command.main(["requests"], parts)
     else:
         with pytest.raises(SystemExit, match="more requests than the goal: only new files"):
             bench_command.main(["requests"], parts)
-    assert f"{asked}.0 requests a snapshot" in capsys.readouterr().out
+    assert f"{request_count}.0 requests a snapshot" in capsys.readouterr().out

@@ -24,8 +24,8 @@ def append(table: FileStoreTable, user: str, kind: RowKind) -> None:
     rows = pa.record_batch({
         VALUE_KIND: pa.array([int(kind)] * 3, pa.int8()), "k": pa.array([1, 2, 3], pa.int32())
     })  # fmt: skip
-    one = SingleAppend.begin(table, user)
-    one.commit(one.write(rows), {})
+    writer = SingleAppend.begin(table, user)
+    writer.commit(writer.write(rows), {})
 
 
 def test_an_index_without_rows_goes_too(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 class Published:
     """A table of three snapshots with its metadata for Iceberg."""
 
-    made: SmallTable
+    small: SmallTable
     clock: StandingClock = field(default_factory=StandingClock)
 
     @property
     def folder(self) -> Path:
-        return Path(self.made.path) / "metadata"
+        return Path(self.small.path) / "metadata"
 
     def newest(self) -> dict[str, Any]:
         version = (self.folder / "version-hint.text").read_text()
@@ -43,7 +43,7 @@ class Published:
 
     def job(self) -> TableJob:
         """A job of the table, which has no epoch yet."""
-        return TableJob(open_table(self.made.path, self.clock), CompactHere)
+        return TableJob(open_table(self.small.path, self.clock), CompactHere)
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def test_an_idle_job_publishes_the_snapshots_of_other_writers(published: Publish
     """The other one writes without metadata for Iceberg, as a writer of an older version does."""
     job = published.job()
     job.while_idle()
-    kept = {path: path.read_bytes() for path in published.folder.iterdir()}
-    published.made.commit(("+I", {"k": 4, "v": "a"}))
+    contents = {path: path.read_bytes() for path in published.folder.iterdir()}
+    published.small.commit(("+I", {"k": 4, "v": "a"}))
     for path in published.folder.iterdir():
         path.unlink()
-    for path, content in kept.items():
+    for path, content in contents.items():
         path.write_bytes(content)
     job.while_idle()
     assert published.newest()["current-snapshot-id"] == 3, "it looks now and then"
@@ -99,7 +99,7 @@ def test_an_idle_job_publishes_the_snapshots_of_other_writers(published: Publish
 
 
 def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
-    job, table = published.job(), published.made.table
+    job, table = published.job(), published.small.table
     create_tag(table, new_tag(table, "first", 1))
     expire(table, num_max=1, num_min=1)
     assert list(published.snapshots()) == [1, 2, 3]
@@ -116,7 +116,7 @@ def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
 
 
 def test_a_rollback_is_gone_on_with(published: Published) -> None:
-    table = published.made.table
+    table = published.small.table
     roll_back(table, plan_rollback(table, table.snapshots.snapshot(2)), resets_consumers=False)
     assert published.newest()["current-snapshot-id"] == 2
     version = (published.folder / "version-hint.text").read_text()

@@ -197,17 +197,17 @@ def test_a_table_of_an_older_version(jobs: Jobs) -> None:
     """Its epochs tell of their own job only, and its compactions of none."""
     jobs.write(jobs.first, 3)
     newest_of_first = next(
-        one.snapshot_id
-        for one in jobs.table.snapshots.backwards()
-        if one.commit_kind is CommitKind.APPEND
+        snapshot.snapshot_id
+        for snapshot in jobs.table.snapshots.backwards()
+        if snapshot.commit_kind is CommitKind.APPEND
     )
     jobs.write(jobs.second, 3)
     a_foreign_snapshot(jobs.table)
     for number in jobs.table.snapshots.ids():
         snapshot = jobs.table.snapshots.snapshot(number)
         end = {SOURCE_END_PROPERTY: f"end of {number}"}
-        kept = end if snapshot.commit_kind is CommitKind.APPEND else None
-        edit(jobs.table, number, partial(dict.update, properties=kept))
+        properties = end if snapshot.commit_kind is CommitKind.APPEND else None
+        edit(jobs.table, number, partial(dict.update, properties=properties))
     jobs.expire()
     assert jobs.table.snapshots.earliest_id() == newest_of_first
     jobs.second.restart()

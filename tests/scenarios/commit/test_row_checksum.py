@@ -144,15 +144,15 @@ def test_it_is_read_beside_a_job_that_goes_on(tmp_path: Path) -> None:
     TableWriter(without_checksum(table), user="other").write(FIRST)
     assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
     writer = TableWriter(table)
-    there = newest(table)
-    rows, record = summed_rows(table, there, threads=1), record_below(table, there)
+    snapshot = newest(table)
+    rows, record = summed_rows(table, snapshot, threads=1), record_below(table, snapshot)
     writer.write(SECOND)
     assert not record_below(table, newest(table)).is_whole
     published = publish_row_checksum(table, threads=1)
     assert published is not None
     assert is_right(table)
     assert rows.total != record_below(table, published).total
-    assert record.origin == there.snapshot_id
+    assert record.origin == snapshot.snapshot_id
     writer.write([("+I", row(77, "z"))])
     assert is_right(table)
 

@@ -53,14 +53,14 @@ def test_a_newer_snapshot_is_read_instead() -> None:
     begin, end = operations_of(copy_of(table), opened), operations_of(copy_of(table), take_up)
     assert end > begin + 5
     for stop in range(begin, end):
-        there = copy_of(table)
-        compactor = Actor(there, take_up)
+        copied = copy_of(table)
+        compactor = Actor(copied, take_up)
         compactor.run_to(stop)
-        beside = TableWriter(there, user="other")
+        beside = TableWriter(copied, user="other")
         beside.write(changes.epoch(4))
-        expiry = ExpireSnapshots(there)
-        expiry.execute(expiry.plan(expire_config(there.options, num_max=1, num_min=1)))
-        assert there.snapshots.ids() == [4]
+        expiry = ExpireSnapshots(copied)
+        expiry.execute(expiry.plan(expire_config(copied.options, num_max=1, num_min=1)))
+        assert copied.snapshots.ids() == [4]
         compactor.finish()
         assert compactor.error is None, (stop, compactor.error)
         assert {bucket for _, bucket in compactor.result} == {0}
@@ -72,21 +72,21 @@ def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
     for epoch in range(3):
         TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])
 
-    def write(there: FileStoreTable) -> None:
-        TableWriter(there, user="slow").write([("+I", {"k": 100, "v": "slow"})])
+    def write(copied: FileStoreTable) -> None:
+        TableWriter(copied, user="slow").write([("+I", {"k": 100, "v": "slow"})])
 
     at_snapshots = set()
     for stop in range(operations_of(copy_of(table), opened), operations_of(copy_of(table), write)):
-        there = copy_of(table)
-        slow = Actor(there, write)
+        copied = copy_of(table)
+        slow = Actor(copied, write)
         slow.run_to(stop)
-        TableWriter(there, user="other").write([("+I", {"k": 200, "v": "other"})])
-        expiry = ExpireSnapshots(there)
-        expiry.execute(expiry.plan(expire_config(there.options, num_max=1, num_min=1)))
+        TableWriter(copied, user="other").write([("+I", {"k": 200, "v": "other"})])
+        expiry = ExpireSnapshots(copied)
+        expiry.execute(expiry.plan(expire_config(copied.options, num_max=1, num_min=1)))
         slow.finish()
         assert slow.error is None, (stop, slow.error)
-        assert sorted(row["k"] for row in read_rows(there)) == [0, 1, 2, 100, 200]
-        latest = there.snapshots.latest()
+        assert sorted(row["k"] for row in read_rows(copied)) == [0, 1, 2, 100, 200]
+        latest = copied.snapshots.latest()
         assert latest is not None
         at_snapshots.add((latest.snapshot_id, latest.commit_user))
     assert at_snapshots == {(5, "slow"), (5, "other")}

@@ -11,11 +11,12 @@ import pytest
 from stream_app.errors import CommitConflictError
 from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import CompactLater
-from tests.support.tables.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table, write_changes
 
 
 def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
@@ -28,7 +29,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
     options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     slow = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
     later = CompactLater(slow.table)
-    slow._commit = StreamTableCommit(slow.table, "slow", later)
+    slow.committer = StreamTableCommit(slow.table, "slow", later)
     slow.commit(row(1, "a"), row(5, "a"))
     slow.commit(row(1, "b"), row(5, "b"))
     assert len(later.waiting) == 1
@@ -45,10 +46,10 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
         slow.commit(row(7, "d"))
         assert snapshots.latest_id() == latest + 1
     else:
-        assert slow._commit.commit_idle() is None
+        assert slow.committer.commit_idle() is None
         assert snapshots.latest_id() == latest
     # The levels are the table's again: what is due is found in them.
-    assert slow._commit.coordinator.back_pressure.sorted_runs() == {
+    assert slow.committer.coordinator.back_pressure.sorted_runs() == {
         bucket: len(runs) for bucket, runs in _runs(slow.table).items()
     }
 
@@ -63,35 +64,35 @@ def _runs(table: FileStoreTable) -> dict[tuple[bytes, int], set[object]]:
 
 
 def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path: Path) -> None:
-    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
-    one.commit(row(1, "a"))
-    twin = SmallTable(one.table)
-    twin._epoch = 1
+    original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    original.commit(row(1, "a"))
+    twin = SmallTable(original.table)
+    twin.epoch = 1
     # Both have found that epoch 1 is new; then both write it.
-    first = twin._commit.follow_and_wait()
-    messages = twin._messages([row(2, "b")], first)
-    one.commit(row(2, "b"))
+    first = twin.committer.follow_and_wait()
+    messages = write_changes(twin.table, [row(2, "b")], first)
+    original.commit(row(2, "b"))
     with pytest.raises(CommitConflictError, match="same checkpoint: it made snapshot 2 "):
-        twin._commit.commit_epoch(1, messages)
-    left = {file.name for file in Path(one.path).rglob("data-*")}
+        twin.committer.commit_epoch(1, messages)
+    left = {file.name for file in Path(original.path).rglob("data-*")}
     assert left == {
         entry.file.file_name
-        for entry in FileStoreScan(one.table).live(one.table.snapshots.latest())
+        for entry in FileStoreScan(original.table).live(original.table.snapshots.latest())
     }, "files that no snapshot names are gone"
-    assert one.table.snapshots.latest_id() == 2
+    assert original.table.snapshots.latest_id() == 2
     with pytest.raises(CommitConflictError, match="another process works with the same checkpoint"):
-        twin._commit.follow_and_wait()
+        twin.committer.follow_and_wait()
 
 
 def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_path: Path) -> None:
     """They would hide the later epoch: after a restart it would be written again."""
-    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     for epoch in range(3):
-        one.commit(row(epoch, "a"))
-    twin = SmallTable(one.table)
-    twin._epoch = 3
-    commit = twin._commit._commit
-    old = next(iter(FileStoreScan(one.table).live(one.table.snapshots.latest())))
+        original.commit(row(epoch, "a"))
+    twin = SmallTable(original.table)
+    twin.epoch = 3
+    commit = FileStoreCommit(twin.table, twin.committer.state.history)
+    old = next(iter(FileStoreScan(original.table).live(original.table.snapshots.latest())))
     new = replace(old.file, file_name="data-new-0.parquet", level=5)
     message = BucketChange(
         partition=old.partition,
@@ -100,18 +101,18 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
         added=(new,),
     )
     compaction = ManifestCommittable(identifier=2, changes=(message,))
-    one.commit(row(3, "d"))
+    original.commit(row(3, "d"))
     outcome = commit.commit_compactions(compaction, are_overtaken=False)
     assert outcome.snapshot is None
     assert outcome.conflict is not None
     assert "it made snapshot 4 (APPEND, identifier 3) for commit user tester" in outcome.conflict
-    assert one.table.snapshots.latest_id() == 4
+    assert original.table.snapshots.latest_id() == 4
 
 
 def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
-    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
-    twin = SmallTable(one.table)
-    one.commit(row(1, "a"))
+    original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    twin = SmallTable(original.table)
+    original.commit(row(1, "a"))
     with pytest.raises(CommitConflictError, match="it made snapshot 1 "):
         twin.commit(row(1, "a"))
 
@@ -119,40 +120,40 @@ def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
 def test_a_twin_that_only_compacts_is_noticed_too(tmp_path: Path) -> None:
     """It has committed no epoch of its own: only that the snapshot is not ours tells it."""
     options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
-    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
-    one.commit(row(1, "a"))
-    twin = SmallTable(one.table)
-    twin._epoch = 1
-    one.commit(row(1, "b"))
-    one.commit(row(1, "c"))  # its compactions wait to be published
-    third = SmallTable(one.table)
-    third._epoch = 3
-    one.compact()
-    latest = one.table.snapshots.latest()
+    original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
+    original.commit(row(1, "a"))
+    twin = SmallTable(original.table)
+    twin.epoch = 1
+    original.commit(row(1, "b"))
+    original.commit(row(1, "c"))  # its compactions wait to be published
+    third = SmallTable(original.table)
+    third.epoch = 3
+    original.compact()
+    latest = original.table.snapshots.latest()
     assert latest is not None
     assert latest.commit_kind is CommitKind.COMPACT
-    assert latest.commit_identifier == third._commit.last_identifier
+    assert latest.commit_identifier == third.committer.last_identifier
     with pytest.raises(CommitConflictError, match=r"it made snapshot 5 \(COMPACT, identifier 2\)"):
         third.commit(row(2, "d"))
     with pytest.raises(CommitConflictError) as raised:
-        twin._commit.commit_epoch(1, [])
+        twin.committer.commit_epoch(1, [])
     assert "run one job for each checkpoint" in raised.value.fix
-    assert one.table.snapshots.latest_id() == latest.snapshot_id
-    one.commit(row(2, "d"))  # the one that nobody has disturbed goes on
-    next_process = SmallTable(one.table)
-    next_process._epoch = 4
+    assert original.table.snapshots.latest_id() == latest.snapshot_id
+    original.commit(row(2, "d"))  # the one that nobody has disturbed goes on
+    next_process = SmallTable(original.table)
+    next_process.epoch = 4
     next_process.commit(row(3, "e"))
 
 
 def test_an_epoch_that_is_left_out_is_logged_with_both_identifiers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     for number in range(3):
-        one.commit(row(number, "a"))
+        original.commit(row(number, "a"))
     with caplog.at_level("INFO"):
-        again = SmallTable(one.table)
-        assert again._commit.state.is_committed(1)
-        assert not again._commit.state.is_committed(3)
+        again = SmallTable(original.table)
+        assert again.committer.state.is_committed(1)
+        assert not again.committer.state.is_committed(3)
     message = "epoch 1 is left out: the newest commit of user tester has identifier 2"
     assert [record.getMessage() for record in caplog.records] == [message]

@@ -83,7 +83,7 @@ def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> No
     assert snapshot is not None
     assert (snapshot.commit_kind, snapshot.commit_identifier) == (CommitKind.COMPACT, 2)
     assert writer.commit.commit_idle() is None
-    assert [one.commit_kind.value for one in check_chain(writer.table)] == [
+    assert [snapshot.commit_kind.value for snapshot in check_chain(writer.table)] == [
         "APPEND", "APPEND", "APPEND", "COMPACT",
     ]  # fmt: skip
 

@@ -25,10 +25,10 @@ TOLD = [("+I", 1, "a"), ("+I", 2, "b")], [("-U", 1, "a"), ("+U", 1, "c"), ("-D",
 
 
 def a_table(folder: Path, producer: str, **options: Any) -> FileStoreTable:
-    made = small_table(
+    small = small_table(
         folder / "t", "k INT NOT NULL, v STRING", ("k",), changelog_producer=producer, **options
     )
-    return made.table
+    return small.table
 
 
 def changes_by_snapshot(table: FileStoreTable) -> dict[int, list[tuple[str, int, str]]]:
@@ -108,12 +108,12 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     job.commit_epoch(0, write_changes(table, FIRST, job.follow_and_wait()))
     other = StreamTableCommit(table, "other", CompactHere(table), last_identifier=0)
     assert len(other.compact_whole()) == 1
-    there = files(table)
+    before = files(table)
     late.run()
-    assert len(files(table) - there) == 1, "its changelog file; the data file only moves"
+    assert len(files(table) - before) == 1, "its changelog file; the data file only moves"
     assert job.commit_idle() is None
     assert job.coordinator.dropped.total == 1
-    assert files(table) == there
+    assert files(table) == before
     assert list(changes_by_snapshot(table).values()) == [TOLD[0]]
 
 

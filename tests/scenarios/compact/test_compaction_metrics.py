@@ -144,7 +144,7 @@ def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
 
 def test_failures_are_counted(tmp_path: Path) -> None:
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
-    writer = TableWriter(table, lambda one: CompactInThreads(one, failures=2))
+    writer = TableWriter(table, lambda table: CompactInThreads(table, failures=2))
     for epoch in range(2):
         writer.write(rows(epoch))
     writer.commit.compact_due()

@@ -193,13 +193,13 @@ def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
         reports += committed.compactions
     for snapshot in writer.commit.compact_due():
         reports += reports_of_property(snapshot.properties) or []
-    kept = [
+    stored = [
         report
         for snapshot in check_chain(writer.table)
         for report in reports_of_property(snapshot.properties) or []
     ]
-    assert kept == reports
-    first = kept[0]
+    assert stored == reports
+    first = stored[0]
     assert (first.bucket, first.levels, first.output_level) == (0, (0, 0, 0), 3)
     assert first.reason == "size ratio"
     assert (first.files_in, first.files_out, first.upgraded) == (3, 1, 0)

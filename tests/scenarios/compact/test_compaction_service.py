@@ -104,7 +104,7 @@ def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
     for epoch in range(3):
         newest = open_table(table.location, table.clock)
         writer = SmallTable(newest)
-        writer._epoch = epoch
+        writer.epoch = epoch
         writer.commit(*rows(epoch))
         assert (step(follower) > 0) is (epoch > 0)
         alter_table(table, [AddColumn(name=f"n{epoch}", data_type=parse_data_type("INT"))])
@@ -184,14 +184,14 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
         return future
 
     executor.submit = overtaken
-    asked = []
+    run_counts = []
     for cycle in range(8):
         for epoch in range(2):
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
         compactor.compact_whole()
-        asked.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
-    assert asked == [{1}] * 8
+        run_counts.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
+    assert run_counts == [{1}] * 8
 
 
 def opened(table: FileStoreTable, *words: str) -> FileStoreTable:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_compaction_that_failed_is_tried_again(tmp_path: Path, failures: int) -> None:
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
-    writer = TableWriter(table, lambda one: CompactInThreads(one, failures=failures))
+    writer = TableWriter(table, lambda table: CompactInThreads(table, failures=failures))
     for epoch in range(6):
         writer.write(rows(epoch))
         writer.commit.compact_due()
@@ -37,7 +37,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
 ) -> None:
     """Until then it is written, whatever fails."""
     options = {"num_sorted_run__compaction_trigger": 2, "num_sorted_run__stop_trigger": 6}
-    writer = TableWriter(a_table(tmp_path, **options), lambda one: CompactInThreads(one, 10**6))
+    writer = TableWriter(a_table(tmp_path, **options), lambda table: CompactInThreads(table, 10**6))
     for epoch in range(7):
         writer.write(rows(epoch))
         writer.commit.compact_due()
@@ -115,7 +115,7 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
 def test_a_restarted_job_waits_before_it_adds_a_run_too_many(tmp_path: Path) -> None:
     """The levels of a bucket are known only when an epoch touches it."""
     options = {"num_sorted_run__compaction_trigger": 2, "num_sorted_run__stop_trigger": 2}
-    writer = TableWriter(a_table(tmp_path, **options), lambda one: CompactInThreads(one, 10**6))
+    writer = TableWriter(a_table(tmp_path, **options), lambda table: CompactInThreads(table, 10**6))
     for epoch in range(3):
         writer.write(rows(epoch))
     for epoch in range(3, 6):

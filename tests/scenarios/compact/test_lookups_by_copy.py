@@ -75,26 +75,29 @@ def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
 
 
 def written(
-    folder: Path, options: dict[str, str], given: list[list[Change]], damaged: Path | None = None
+    folder: Path,
+    options: dict[str, str],
+    epoch_changes: list[list[Change]],
+    damaged: Path | None = None,
 ) -> tuple[FileStoreTable, bool]:
     """A table with these epochs; and whether one read the large file, after the first small one."""
     requests = StoreRequests()
-    made = SmallTable(small_table(folder, COLUMNS, ("a", "b"), **options).table.counted(requests))
-    made.commit(*given[0])
-    made.compact()
-    made.commit(*given[1])
+    small = SmallTable(small_table(folder, COLUMNS, ("a", "b"), **options).table.counted(requests))
+    small.commit(*epoch_changes[0])
+    small.compact()
+    small.commit(*epoch_changes[1])
     counting = CountingFileIO()
-    made = SmallTable(replace(made.table, file_io=counting_file_io(counting, requests)), _epoch=2)
-    for number, changes in enumerate(given[2:]):
+    small = SmallTable(replace(small.table, file_io=counting_file_io(counting, requests)), epoch=2)
+    for number, changes in enumerate(epoch_changes[2:]):
         if damaged is not None and number == EPOCHS // 2:
             for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):
                 path.write_bytes(path.read_bytes()[:1000])
-        made.commit(*changes)
-        made.compact()
-    folder = Path(made.path) / "bucket-0"
+        small.commit(*changes)
+        small.compact()
+    folder = Path(small.path) / "bucket-0"
     large = [path.name for path in folder.glob("data-*") if path.stat().st_size > LARGE]
     assert len(large) == 1, "it is not compacted"
-    return made.table, large[0] in counting.read
+    return small.table, large[0] in counting.read
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,13 +107,13 @@ def test_copies_give_the_changes_that_the_files_give(
     kinds = (
         ("+I",) if kind == "first-row" else ("+U",) if kind == "partial-update" else ("+U", "-D")
     )
-    given = epochs(random.Random(seed), kinds)
+    epoch_changes = epochs(random.Random(seed), kinds)
     without, was_read = written(
-        tmp_path / "without", {**KINDS[kind], "lookup__cache_max_disk_size": "0"}, given
+        tmp_path / "without", {**KINDS[kind], "lookup__cache_max_disk_size": "0"}, epoch_changes
     )
     assert not list(disk.iterdir()), "0 asks for no copies"
-    with_, is_read = written(tmp_path / "with", KINDS[kind], given)
-    damaged, _ = written(tmp_path / "damaged", KINDS[kind], given, disk)
+    with_, is_read = written(tmp_path / "with", KINDS[kind], epoch_changes)
+    damaged, _ = written(tmp_path / "damaged", KINDS[kind], epoch_changes, disk)
     for table in (with_, damaged):
         assert by_content(read_rows(table)) == by_content(read_rows(without))
         if table.options.writes_changelog:
@@ -150,19 +153,19 @@ def test_a_changed_column_has_no_values_of_the_copy_before(
 ) -> None:
     changelogs = []
     for folder, options in (("without", {"lookup__cache_max_disk_size": "0"}), ("with", {})):
-        given = epochs(random.Random(0), ("+U",))
-        made = small_table(
+        epoch_changes = epochs(random.Random(0), ("+U",))
+        small = small_table(
             tmp_path / folder, COLUMNS, ("a", "b"), changelog_producer="lookup", **options
         )
-        made.commit(*given[0])
-        made.compact()
-        made.commit(*given[1])
+        small.commit(*epoch_changes[0])
+        small.compact()
+        small.commit(*epoch_changes[1])
         for changes in alters:
-            alter_table(open_table(made.path), changes)
-        made = SmallTable(open_table(made.path), _epoch=2)
-        made.commit(("+U", row(7, "new", 1)))
-        all_changes = [change for epoch in read_changes(made.table).values() for change in epoch]
-        old = None if characters is None else given[0][7][1]["v"][:characters]
+            alter_table(open_table(small.path), changes)
+        small = SmallTable(open_table(small.path), epoch=2)
+        small.commit(("+U", row(7, "new", 1)))
+        all_changes = [change for epoch in read_changes(small.table).values() for change in epoch]
+        old = None if characters is None else epoch_changes[0][7][1]["v"][:characters]
         assert all_changes[-2:] == [("-U", row(7, old, 7)), ("+U", row(7, "new", 1))]
         changelogs.append(all_changes)
     assert changelogs[0] == changelogs[1]

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
     columns = "dt STRING, k INT, v STRING"
-    made: SmallTable = small_table(
+    small: SmallTable = small_table(
         folder / "db.db" / "t", columns, ("dt", "k"), ("dt",), bucket=-2, **options
     )
-    return made.table
+    return small.table
 
 
 def rows(epoch: int) -> list[Change]:
@@ -161,9 +161,9 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
         committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
         if epoch % 2:
-            committer.settle()
+            committer.wait_until_committed()
             moved_rows(table)
-    committer.settle()
+    committer.wait_until_committed()
     committer.compact_due()
     assert committer.failure is None
     assert by_content(read_rows(table)) == by_content(tables.wanted()[0])

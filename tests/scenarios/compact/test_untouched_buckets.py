@@ -15,19 +15,19 @@ from tests.support.files.counting_file_io import CountingFileIO
 BUCKETS = 8
 
 
-def _job(location: str, user: str, made: MadeFiles) -> StreamTableCommit:
+def _job(location: str, user: str, generator: MadeFiles) -> StreamTableCommit:
     opened = open_table(location)
     table = FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
-    return StreamTableCommit(table, user, EndsAtOnce(made))
+    return StreamTableCommit(table, user, EndsAtOnce(generator))
 
 
-def _epoch(job: StreamTableCommit, epoch: int, bucket: int, made: MadeFiles) -> list[str]:
+def _epoch(job: StreamTableCommit, epoch: int, bucket: int, generator: MadeFiles) -> list[str]:
     """Commit a file of one bucket; returns the manifests that this has read."""
     io = job.table.file_io
     assert isinstance(io, CountingFileIO)
     io.read.clear()
     job.follow_and_wait()
-    change = BucketChange(partition=PARTITION, bucket=bucket, added=(made.flushed(),))
+    change = BucketChange(partition=PARTITION, bucket=bucket, added=(generator.flushed(),))
     job.commit_epoch(epoch, [change])
     return io.opened("manifest-")
 
@@ -35,13 +35,13 @@ def _epoch(job: StreamTableCommit, epoch: int, bucket: int, made: MadeFiles) -> 
 def test_buckets_that_come_one_by_one_are_read_once(tmp_path: Path) -> None:
     location = f"{tmp_path}/bench.db/t"
     build(location, BUCKETS, 2)
-    made = MadeFiles(random.Random(1), number=1_000)
-    job = _job(location, "job", made)
-    read = [_epoch(job, number, number, made) for number in range(BUCKETS - 1)]
+    generator = MadeFiles(random.Random(1), number=1_000)
+    job = _job(location, "job", generator)
+    read = [_epoch(job, number, number, generator) for number in range(BUCKETS - 1)]
     assert [len(names) for names in read] == [1, *[0] * (BUCKETS - 2)]
 
-    other = _job(location, "other", made)
-    _epoch(other, 0, BUCKETS - 1, made)
-    assert _epoch(job, BUCKETS, BUCKETS - 1, made) != [], "another writer changed the bucket"
+    other = _job(location, "other", generator)
+    _epoch(other, 0, BUCKETS - 1, generator)
+    assert _epoch(job, BUCKETS, BUCKETS - 1, generator) != [], "another writer changed the bucket"
     runs = job.coordinator.back_pressure.sorted_runs()
     assert runs[PARTITION, BUCKETS - 1] == 3, "the run that was there, the other's file, and ours"

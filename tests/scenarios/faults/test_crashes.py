@@ -69,8 +69,14 @@ def operations(folder: Path) -> list[str]:
 
 def test_the_epochs_do_all_that_can_fail(tmp_path: Path) -> None:
     done = [line.split("-")[0] for line in operations(tmp_path)]
-    for what in ("open data", "open changelog", "sync data", "write manifest", "create snapshot"):
-        assert what in done
+    for operation in (
+        "open data",
+        "open changelog",
+        "sync data",
+        "write manifest",
+        "create snapshot",
+    ):
+        assert operation in done
     assert done.count("create snapshot") >= 4
     assert len(done) > 40
 
@@ -163,23 +169,25 @@ def test_an_epoch_that_is_there_though_making_it_failed_is_not_written_again(
     assert_table_is(writer)
 
 
-@pytest.mark.parametrize("what", ["an epoch", "an idle commit"])
-def test_files_of_a_compaction_that_may_be_committed_are_kept(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("attempt_kind", ["an epoch", "an idle commit"])
+def test_files_of_a_compaction_that_may_be_committed_are_kept(
+    tmp_path: Path, attempt_kind: str
+) -> None:
     writer = a_writer(tmp_path)
     changes = two_epochs(writer, 3)
     writer.commit.compact_due()
     latest = writer.table.snapshots.latest_id()
     assert latest is not None
-    compact = latest + (3 if what == "an epoch" else 2)
+    compact = latest + (3 if attempt_kind == "an epoch" else 2)
     writer.restart(ForgetfulFileIO(snapshot=compact))
     writer.write(changes.epoch(6))
     assert writer.commit.coordinator.metrics().unfinished == 0
     writer.model.changes.append(changes.epoch(6))
     with pytest.raises(OSError, match="no answer"):
-        writer.attempt(3) if what == "an epoch" else writer.commit.commit_idle()
+        writer.attempt(3) if attempt_kind == "an epoch" else writer.commit.commit_idle()
     assert writer.table.snapshots.snapshot(compact).commit_kind is CommitKind.COMPACT
-    assert writer.commit.state.is_committed(3) is (what == "an epoch")
-    if what == "an idle commit":
+    assert writer.commit.state.is_committed(3) is (attempt_kind == "an epoch")
+    if attempt_kind == "an idle commit":
         writer.attempt(3)
     writer.commit.compact_due()
     assert_table_is(writer)

@@ -42,7 +42,9 @@ def sent(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
     tables, runner = TwoTables(folder), FailingEpoch()
     for epoch in range(epochs):
         tables.send([{"k": epoch, "v": f"{epoch}"}], [{"day": "one", "n": epoch}])
-    runner.topics = [one for epoch in range(epochs) for one in tables.messages(epoch).to_batches()]
+    runner.topics = [
+        batch for epoch in range(epochs) for batch in tables.messages(epoch).to_batches()
+    ]
     return tables, runner
 
 

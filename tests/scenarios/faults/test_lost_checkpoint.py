@@ -46,7 +46,7 @@ def run(
     ]
     try:
         committer(parts, epoch)
-        committer.settle()
+        committer.wait_until_committed()
     except BaseException:
         assert committer.failure is not None
     return committer.failure
@@ -188,10 +188,10 @@ def test_the_functions_that_count_are_those_whose_values_change(
             continue
         options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function}
         options |= NEEDED_OPTIONS.get(function, {}) | more
-        made = small_table(tmp_path / f"t{len(str(more))}", f"k INT, v {kind}", ("k",), **options)
+        small = small_table(tmp_path / f"t{len(str(more))}", f"k INT, v {kind}", ("k",), **options)
         for _ in range(2):
-            before = [dict(row) for row in read_rows(made.table)]
+            before = [dict(row) for row in read_rows(small.table)]
             for value in values:
-                made.commit(("+I", {"k": 1, "v": value}))
-        changes = before != read_rows(made.table)
-        assert changes == bool(made.table.schema.merge_rules.counting_columns), more
+                small.commit(("+I", {"k": 1, "v": value}))
+        changes = before != read_rows(small.table)
+        assert changes == bool(small.table.schema.merge_rules.counting_columns), more

@@ -30,7 +30,7 @@ OPTIONS = {
     "num-sorted-run.compaction-trigger": "3",
     "file-operation.thread-num": "1",
 }
-KEPT = {"changelog.num-retained.max": "5", "changelog.num-retained.min": "5"}
+KEEPS_CHANGELOGS = {"changelog.num-retained.max": "5", "changelog.num-retained.min": "5"}
 Work = Callable[[FileStoreTable], object]
 
 
@@ -130,29 +130,29 @@ def sound_after_cuts_everywhere(
     rows |= {name: rows_of(done, version) for name, version in versions(done).items()}
 
     def check(way: str, left: FileStoreTable) -> None:
-        what = f"{way} back after {len(happened)}, {happened[-1]}"
+        case = f"{way} back after {len(happened)}, {happened[-1]}"
         ids = left.snapshots.ids()
-        assert left.snapshots.latest_id() == ids[-1], what
+        assert left.snapshots.latest_id() == ids[-1], case
         hint = left.snapshots.hints()[0]
-        assert hint is None or hint in ids or hint + 1 in ids, f"{what}: Paimon trusts {hint}"
+        assert hint is None or hint in ids or hint + 1 in ids, f"{case}: Paimon trusts {hint}"
         for name, version in versions(left).items():
             if not expires or name in expected:
-                assert rows_of(left, version) == rows[name], (what, name)
+                assert rows_of(left, version) == rows[name], (case, name)
             else:
                 number = version.snapshot_id
-                assert is_whole(left, number) or is_announced(left, number), (what, name)
+                assert is_whole(left, number) or is_announced(left, number), (case, name)
         work(left)
-        assert set(versions(left)) == expected, what
-        assert found_in(left, quick=True) == [], what
+        assert set(versions(left)) == expected, case
+        assert found_in(left, quick=True) == [], case
         if way == "snapshots":
             go_on(left)
 
-    def cut(what: str) -> None:
-        happened.append(what)
+    def cut(operation: str) -> None:
+        happened.append(operation)
         # Files that versions name go one like the other: a few of them will do.
-        if not is_of_a_version(what.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
+        if not is_of_a_version(operation.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
             return
-        cuts.append(what)
+        cuts.append(operation)
         for way, left in after_power_cuts(struck, len(happened)):
             check(way, left)
 
@@ -164,10 +164,10 @@ def sound_after_cuts_everywhere(
 
 def deleted(cuts: list[str], folder: str) -> int:
     """How many of the cuts came after a deletion in a folder."""
-    return sum(what.startswith(f"delete /t/{folder}/") for what in cuts)
+    return sum(operation.startswith(f"delete /t/{folder}/") for operation in cuts)
 
 
-@pytest.mark.parametrize("options", [{}, KEPT], ids=["", "changelogs kept"])
+@pytest.mark.parametrize("options", [{}, KEEPS_CHANGELOGS], ids=["", "changelogs kept"])
 def test_while_snapshots_expire(options: dict[str, str]) -> None:
     expiry = partial(expire, num_max=2, num_min=2)
     cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
@@ -188,7 +188,7 @@ def test_while_a_tag_is_deleted() -> None:
 
 @pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
 def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
-    table = a_table({} if "snapshot" in target else KEPT)
+    table = a_table({} if "snapshot" in target else KEEPS_CHANGELOGS)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)
     cuts = sound_after_cuts_everywhere(table, lambda table: go_back(table, **target))

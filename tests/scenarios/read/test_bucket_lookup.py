@@ -64,36 +64,36 @@ def test_any_keys_have_the_rows_that_the_table_has(
             assert isinstance(writer.executor, CompactLater)
             writer.executor.run()
         every = {(row["k"], row["name"]): row for row in read_rows(table)}
-        asked = [(int(k), f"n{k % 7}") for k in random.permutation(2 * KEYS)[:KEYS]]
+        keys = [(int(k), f"n{k % 7}") for k in random.permutation(2 * KEYS)[:KEYS]]
         columns = ("v",) if epoch % 2 else ("v", "n")
         wanted = {
             key: {name: every[key][name] for name in ("k", "name", *columns)}
-            for key in asked
+            for key in keys
             if key in every
         }
-        assert looked_up(table, asked, columns) == wanted
+        assert looked_up(table, keys, columns) == wanted
 
 
 def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> None:
     """Two files of half a megabyte in row groups: one key needs one row group of one file."""
-    made = small_table(
+    small = small_table(
         tmp_path / "t", COLUMNS, ("k", "name"), bucket=1, write_buffer_size="512 kb",
         file__compression="none", num_sorted_run__compaction_trigger=9,
     )  # fmt: skip
     random = np.random.default_rng(0)
     for first in (0, 4000):
-        made.commit(
+        small.commit(
             *(
                 ("+I", {"k": k, "name": "", "v": random.bytes(50).hex(), "n": k})
                 for k in range(first, first + 4000)
             )
         )
     counting = CountingFileIO()
-    table = FileStoreTable(made.path, made.table.schema, counting, made.table.clock)
+    table = FileStoreTable(small.path, small.table.schema, counting, small.table.clock)
     rows = looked_up(table, [(5000, "")], ("v",))
     assert rows.keys() == {(5000, "")}
     ((name, count),) = [file for file in counting.read.items() if file[0].endswith(".parquet")]
-    (path,) = Path(made.path).glob(f"bucket-0/{name}")
+    (path,) = Path(small.path).glob(f"bucket-0/{name}")
     assert count < path.stat().st_size / 3  # the footer is some of it
 
 

@@ -35,7 +35,9 @@ def commit(small: SmallTable, *values: str) -> None:
 
 
 def keys_and_values(batches: Iterator[ChangelogBatch]) -> list[tuple[int, str]]:
-    return [(one.snapshot_id, row) for one in batches for row in one.rows.column("v").to_pylist()]
+    return [
+        (batch.snapshot_id, row) for batch in batches for row in batch.rows.column("v").to_pylist()
+    ]
 
 
 def expire(small: SmallTable, *numbers: int) -> None:

@@ -165,10 +165,10 @@ def test_index_files_lie_where_the_table_says(tmp_path: Path, option: str, folde
     snapshot = changed(table, a_snapshot(None), deleted={"d1": ROWS})
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
     [entry] = entries_of(table, snapshot)
-    there = Path(table.location) / folder / entry.index_file.file_name
-    assert there.stat().st_size == entry.index_file.file_size
+    path = Path(table.location) / folder / entry.index_file.file_name
+    assert path.stat().st_size == entry.index_file.file_size
 
-    there.rename(tmp_path / "elsewhere")
+    path.rename(tmp_path / "elsewhere")
     moved = replace(entry.index_file, external_path=str(tmp_path / "elsewhere"))
     snapshot = committed(table, [replace(entry, index_file=moved)])
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}

@@ -23,9 +23,9 @@ KINDS = (
 
 @pytest.fixture(params=KINDS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> PaimonTable:
-    made = small_table(tmp_path / "db.db" / "t", f"k INT, v {request.param}", ("k",))
-    made.commit(("+I", {"k": 1, "v": None}))
-    return stream_app.open_table(made.path)
+    small = small_table(tmp_path / "db.db" / "t", f"k INT, v {request.param}", ("k",))
+    small.commit(("+I", {"k": 1, "v": None}))
+    return stream_app.open_table(small.path)
 
 
 def test_a_condition_that_no_row_fits(table: PaimonTable) -> None:

@@ -36,9 +36,9 @@ def small(tmp_path: Path) -> SmallTable:
     return table
 
 
-def came(table: SmallTable, *between: Any, **given: Any) -> Kinds:
+def came(table: SmallTable, *between: Any, **options: Any) -> Kinds:
     reader = stream_app.open_table(table.path).read_incremental(
-        between or None, row_kind=True, **given
+        between or None, row_kind=True, **options
     )
     rows = reader.read_all().to_pylist()
     return sorted((row["rowkind"], row["k"], row["v"]) for row in rows)
@@ -130,7 +130,7 @@ def test_an_append_table_has_deltas_and_no_differences(tmp_path: Path) -> None:
 
 
 def test_wrong_ranges_are_refused(small: SmallTable) -> None:
-    for between, given, what in (
+    for between, options, problem in (
         ((3, 1), {}, "the range ends with snapshot 1, before it begins with 3"),
         ((1, 9), {}, "snapshots 2 to 9 are wanted, the table has 1 to 5"),
         ((1, 9), {"scan_mode": "diff"}, "snapshot 9 does not exist"),
@@ -141,8 +141,8 @@ def test_wrong_ranges_are_refused(small: SmallTable) -> None:
         ((), {"between_timestamps": (2, 1)}, "the range ends (1) before it begins (2)"),
     ):
         with pytest.raises(UsageError) as caught:
-            came(small, *between, **given)
-        assert what in caught.value.problem
+            came(small, *between, **options)
+        assert problem in caught.value.problem
         assert caught.value.fix
 
 

@@ -26,10 +26,10 @@ def rows_of_splits(
 ) -> list[Told]:
     """Snapshot, kind, key and value of each row."""
     changes = []
-    for one in splits:
-        for batch in StreamRead(table).read(one):
+    for stream_split in splits:
+        for batch in StreamRead(table).read(stream_split):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            changes += [(one.split.snapshot_id, *row) for row in rows]
+            changes += [(stream_split.split.snapshot_id, *row) for row in rows]
     return changes
 
 
@@ -51,7 +51,7 @@ def history(path: Path, **options: Any) -> SmallTable:
     small.commit(("-U", {"k": 2, "v": "b"}), ("+U", {"k": 2, "v": "B"}), ("+I", {"k": 3, "v": "c"}))
     small.compact()
     small.commit(("-D", {"k": 1, "v": "a"}), ("+I", {"k": 4, "v": "d"}))
-    kinds = [one.commit_kind.value for one in small.table.snapshots.backwards()][::-1]
+    kinds = [snapshot.commit_kind.value for snapshot in small.table.snapshots.backwards()][::-1]
     assert kinds == ["APPEND", "APPEND", "COMPACT", "APPEND"]
     return small
 
@@ -66,7 +66,9 @@ CHANGES_4 = [(4, "-D", 1, "a"), (4, "+I", 4, "d")]
 
 def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: Path) -> None:
     small = history(tmp_path)
-    times = {one.snapshot_id: one.time_millis for one in small.table.snapshots.backwards()}
+    times = {
+        snapshot.snapshot_id: snapshot.time_millis for snapshot in small.table.snapshots.backwards()
+    }
     assert all_of(small, stream_start("default")) == FULL_4
     assert all_of(small, stream_start("latest")) == []
     assert all_of(small, stream_start("compacted-full")) == FULL_3 + CHANGES_4
@@ -123,7 +125,12 @@ def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
     assert splits == list(whole.splits)
     assert position == whole.end == StreamPosition(snapshot_id=5)
     assert scan.splits(begin, whole.end) == splits
-    assert len({(one.split.snapshot_id, one.split.bucket) for one in splits}) == 9
+    assert (
+        len(
+            {(stream_split.split.snapshot_id, stream_split.split.bucket) for stream_split in splits}
+        )
+        == 9
+    )
 
 
 def test_a_condition_is_asked_of_every_row(tmp_path: Path) -> None:
@@ -132,9 +139,16 @@ def test_a_condition_is_asked_of_every_row(tmp_path: Path) -> None:
     scan = StreamScan(small.table, wanted)
     read = StreamRead(small.table, ("v",), wanted)
     step = scan.step(scan.begin(stream_start("from-snapshot", snapshot_id=1)))
-    rows = [row for one in step.splits for batch in read.read(one) for row in batch.to_pylist()]
+    rows = [
+        row
+        for stream_split in step.splits
+        for batch in read.read(stream_split)
+        for row in batch.to_pylist()
+    ]
     assert rows == [{"rowkind": "+U", "v": "B"}, {"rowkind": "+I", "v": "c"}]
-    assert [one.split.snapshot_id for one in step.splits] == [2, 4], "not the file of snapshot 1"
+    assert [stream_split.split.snapshot_id for stream_split in step.splits] == [2, 4], (
+        "not the file of snapshot 1"
+    )
 
 
 def test_rows_without_a_key_come_as_they_were_written(tmp_path: Path) -> None:
@@ -187,7 +201,7 @@ def test_a_table_with_overwrites_in_its_stream_is_not_followed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("mode", "given", "problem"),
+    ("mode", "options", "problem"),
     [
         ("from-snapshot", {}, "needs a snapshot"),
         ("latest", {"snapshot_id": 1}, "takes no snapshot"),
@@ -196,7 +210,7 @@ def test_a_table_with_overwrites_in_its_stream_is_not_followed(tmp_path: Path) -
     ],
 )
 def test_a_start_that_makes_no_sense_is_refused(
-    mode: str, given: dict[str, int], problem: str
+    mode: str, options: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        stream_start(mode, **given)
+        stream_start(mode, **options)

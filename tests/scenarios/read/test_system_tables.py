@@ -36,7 +36,7 @@ def small(tmp_path: Path) -> SmallTable:
 def test_each_system_table_lists_what_there_is(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     snapshots = table.system("snapshots").to_pylist()
-    assert [(one["snapshot_id"], one["commit_kind"]) for one in snapshots] == [
+    assert [(snapshot["snapshot_id"], snapshot["commit_kind"]) for snapshot in snapshots] == [
         (1, "APPEND"), (2, "APPEND"),
     ]  # fmt: skip
     assert snapshots[0]["total_record_count"] == 2
@@ -45,12 +45,14 @@ def test_each_system_table_lists_what_there_is(small: SmallTable) -> None:
     assert schema["primary_keys"] == '["p","k"]'
     assert json.loads(schema["options"])["write-only"] == "true"
     files = table.system("files").to_pylist()
-    assert sorted((one["partition"], one["min_key"]) for one in files) == [
+    assert sorted((file["partition"], file["min_key"]) for file in files) == [
         ("{x}", "[1]"), ("{x}", "[1]"), ("{y}", "[2]"), ("{y}", "[2]"),
     ]  # fmt: skip
     assert files[0]["null_value_counts"] == "{k=0, p=0, v=0}"
-    assert all(Path(one["file_path"]).stat().st_size == one["file_size_in_bytes"] for one in files)
-    assert sum(one["deleteRowCount"] for one in files) == 1
+    assert all(
+        Path(file["file_path"]).stat().st_size == file["file_size_in_bytes"] for file in files
+    )
+    assert sum(file["deleteRowCount"] for file in files) == 1
     assert len(table.system("files", snapshot=1)) == len(table.system("files", tag="one")) == 2
     assert table.system("manifests").column("num_added_files").to_pylist() == [2, 2]
     (x, y) = table.system("partitions").to_pylist()
@@ -122,8 +124,8 @@ def test_the_read_optimized_table_is_what_is_compacted_whole(tmp_path: Path) -> 
         small.commit(("+I", {"k": number % 3, "v": str(number)}))
     small.compact()
     small.commit(("+I", {"k": 9, "v": "later"}))
-    top = [one for one in table.system("files").to_pylist() if one["level"] == 1]
+    top = [file for file in table.system("files").to_pylist() if file["level"] == 1]
     read = table.system("ro").to_pylist()
     assert top
-    assert sum(one["record_count"] for one in top) == len(read)
+    assert sum(file["record_count"] for file in top) == len(read)
     assert {"k": 9, "v": "later"} not in read

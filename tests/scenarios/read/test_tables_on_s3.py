@@ -143,14 +143,14 @@ def test_problems_of_a_store_are_errors_when_a_table_is_opened(
 
 def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Server) -> None:
     bucket = s3.new_bucket()
-    made = create_or_open(f"s3://{bucket}/made", KEYED, file_io_options=s3.options)
+    table = create_or_open(f"s3://{bucket}/made", KEYED, file_io_options=s3.options)
     s3.ignores_conditions = True
     with pytest.raises(StorageError, match="does not write to this file system"):
         create_or_open(f"s3://{bucket}/new", KEYED, file_io_options=s3.options)
-    assert [entry.name for entry in made.file_io.list_status(f"s3://{bucket}")] == ["made"]
+    assert [entry.name for entry in table.file_io.list_status(f"s3://{bucket}")] == ["made"]
     with pytest.raises(StorageError, match="does not write to this file system"):
-        open_for_writing(made)
-    assert open_table(made.location, file_io_options=s3.options).schema == KEYED
+        open_for_writing(table)
+    assert open_table(table.location, file_io_options=s3.options).schema == KEYED
 
 
 def test_a_put_that_is_late(s3: S3Server) -> None:

@@ -51,16 +51,16 @@ def drop(table: FileStoreTable, **options: str) -> list[str]:
 
 def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
     """A null in the column that tells the time keeps its partition: its age is not known."""
-    made = small_table(
+    small = small_table(
         tmp_path / "db.db" / "t", "dt STRING, region STRING, k INT", (), ("dt", "region"),
         partition__expiration_time="10 d",
     )  # fmt: skip
     values = [("2025-12-01", None), ("2025-12-01", "eu"), (None, "eu"), ("2025-12-30", None)]
-    made.commit(*(("+I", {"dt": dt, "region": region, "k": 1}) for dt, region in values))
-    assert sorted(drop(made.table)) == [
+    small.commit(*(("+I", {"dt": dt, "region": region, "k": 1}) for dt, region in values))
+    assert sorted(drop(small.table)) == [
         "dt=2025-12-01/region=__DEFAULT_PARTITION__", "dt=2025-12-01/region=eu",
     ]  # fmt: skip
-    left = sorted(str((row["dt"], row["region"])) for row in read_rows(made.table))
+    left = sorted(str((row["dt"], row["region"])) for row in read_rows(small.table))
     assert left == sorted(str(value) for value in values[2:])
 
 
@@ -74,7 +74,7 @@ def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: in
     table = replace(table, clock=clock)
     writer = TableWriter(table)
     maintenance = TableMaintenance(writer.table)
-    rng, kept = random.Random(seed), dict[tuple[str, int], dict[str, Any]]()
+    rng, rows = random.Random(seed), dict[tuple[str, int], dict[str, Any]]()
     for _ in range(25):
         changes = [
             change
@@ -82,17 +82,17 @@ def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: in
             for change in day(rng.randrange(15, 31), rng.randrange(3), value=str(rng.random()))
         ]
         writer.write(changes)
-        kept |= {(row["dt"], row["k"]): dict(row) for _, row in changes}
+        rows |= {(row["dt"], row["k"]): dict(row) for _, row in changes}
         maintenance.after_commit()
         first = f"2025-12-{23 + local_wall_clock_ms(clock) // DAY_MS - FIRST_DAY:02}"
-        kept = {key: row for key, row in kept.items() if key[0] >= first}
-        assert by_content(read_rows(table)) == by_content(list(kept.values()))
+        rows = {key: row for key, row in rows.items() if key[0] >= first}
+        assert by_content(read_rows(table)) == by_content(list(rows.values()))
         if rng.random() < 0.3:
             clock.millis += DAY_MS
         if rng.random() < 0.3:
             writer.restart()
     writer.commit.compact_due()
-    assert by_content(read_rows(table)) == by_content(list(kept.values()))
+    assert by_content(read_rows(table)) == by_content(list(rows.values()))
     done = maintenance.metrics()
     assert done.failures == 0
     assert done.partitions_expired > 5
@@ -161,8 +161,8 @@ def test_by_update_time_what_was_written_to_since_the_plan_stays(
         writer.write([row for number in written for row in day(number, 2)])
     dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
     assert len(dropped) == 2 - len(written)
-    kept = {(row["dt"], row["k"]) for row in read_rows(writer.table)}
-    assert kept == {(f"2025-12-{number:02}", key) for number in written for key in (1, 2)}
+    remaining = {(row["dt"], row["k"]) for row in read_rows(writer.table)}
+    assert remaining == {(f"2025-12-{number:02}", key) for number in written for key in (1, 2)}
 
 
 def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path: Path) -> None:

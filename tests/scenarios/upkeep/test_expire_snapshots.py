@@ -90,16 +90,16 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
     tmp_path: Path, kind: str, mode: Mode
 ) -> None:
     history = with_a_tag(tmp_path / "whole", kind)
-    table, kept = history.table, {"num_max": 2, "num_min": 2}
+    table, retention = history.table, {"num_max": 2, "num_min": 2}
     count = Fault()
     copied = copytree(tmp_path / "whole", tmp_path / "counted")
-    expire(at(table, copied, count), **kept)
+    expire(at(table, copied, count), **retention)
     assert len(count.done) > 10
     for place in range(len(count.done)):
         fault = Fault(at=place, mode=mode, stays_dead=True)
         folder = copytree(tmp_path / "whole", tmp_path / str(place))
         with contextlib.suppress(InjectedError):  # a hint that cannot be written is not a failure
-            expire(at(table, folder, fault), **kept)
+            expire(at(table, folder, fault), **retention)
         assert fault.has_struck
         left = at(table, folder)
         latest = table.snapshots.latest_id()
@@ -107,7 +107,7 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
         for name, snapshot in versions(left).items():
             if name == "t" or int(name) > latest - 2:
                 assert rows_of(left, snapshot) == history.rows[name]
-        expire(left, **kept)
+        expire(left, **retention)
         assert set(versions(left)) == {"t", str(latest - 1), str(latest)}
         assert_files_are_those_that_are_named(left)
         shutil.rmtree(folder)
@@ -191,22 +191,22 @@ def test_branches_expire_side_by_side_and_share_files(tmp_path: Path, seed: int,
     branch = history.of_branch("b")
     gone = dict.fromkeys(("", "b"), 0)
     for _ in range(14):
-        one = history.rng.choice((history, branch))
-        one.step()
-        if one.rng.random() < 0.5:
-            number = one.rng.choice(one.table.snapshots.ids())
-            give_tag(one.table, f"t{number}", number)
-            one.remember()
-        one.settle()
-        if one.rng.random() < 0.6:
-            gone[one.table.branch] += expire(one.table, **one.config())
-        if one.rng.random() < 0.2 and (names := one.table.tags.names()):
-            delete_tags(one.table, plan_tag_deletion(one.table, names[:1]))
+        side = history.rng.choice((history, branch))
+        side.step()
+        if side.rng.random() < 0.5:
+            number = side.rng.choice(side.table.snapshots.ids())
+            give_tag(side.table, f"t{number}", number)
+            side.remember()
+        side.settle()
+        if side.rng.random() < 0.6:
+            gone[side.table.branch] += expire(side.table, **side.config())
+        if side.rng.random() < 0.2 and (names := side.table.tags.names()):
+            delete_tags(side.table, plan_tag_deletion(side.table, names[:1]))
         history.check()
         branch.check()
     assert all(gone.values())
-    for one in (branch, history):
-        expire(one.table, num_max=1, num_min=1)
+    for side in (branch, history):
+        expire(side.table, num_max=1, num_min=1)
     history.check()
     branch.check()
     assert found_in(history.table) == []
@@ -234,9 +234,9 @@ def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
     config = expire_config(later.options, num_max=1, num_min=1)
     ExpireSnapshots(later).execute(plan := ExpireSnapshots(later).plan(config))
     assert len(plan.versions) == latest - last
-    kept = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
+    retention = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
     changelogs = ExpireChangelogs(later)
-    changelogs.execute(changelogs.plan(replace(config, changelogs=kept)))
+    changelogs.execute(changelogs.plan(replace(config, changelogs=retention)))
     assert later.changelogs.ids()[0] == last + 1
     assert rows_of(later, versions(later)["t"]) == history.rows["t"]
 
@@ -256,9 +256,9 @@ def a_branch_of_an_expired_snapshot(folder: Path, kind: str) -> tuple[History, H
 def test_a_branch_of_an_expired_snapshot_has_no_changelog_of_it(tmp_path: Path) -> None:
     history, branch = a_branch_of_an_expired_snapshot(tmp_path, "changelog files")
     assert changes_of_all(branch.table) == {}
-    for one in (branch, history):
-        one.step()
-        one.settle()
+    for side in (branch, history):
+        side.step()
+        side.settle()
     branch.check()
     history.check()
 
@@ -269,12 +269,12 @@ def test_a_changelog_goes_though_a_tag_of_another_branch_names_it(tmp_path: Path
     give_tag(history.table, "t", 1)
     create_branch(history.table, "b", plan_branch(history.table, "b", "t"))
     branch = history.of_branch("b")
-    for one in (history, branch):
-        one.writer.write(one.changes.epoch(6))
-        one.remember()
-        one.settle()
-    for one in (branch, history):
-        assert expire(one.table, num_max=1, num_min=1) == 1
+    for side in (history, branch):
+        side.writer.write(side.changes.epoch(6))
+        side.remember()
+        side.settle()
+    for side in (branch, history):
+        assert expire(side.table, num_max=1, num_min=1) == 1
     history.check()
 
 
@@ -284,10 +284,10 @@ def test_changelogs_of_another_history_are_not_mixed_with_a_branch(tmp_path: Pat
     for _ in range(3):
         branch.writer.write(branch.changes.epoch(6))
     expire(branch.table, num_max=3, num_min=3)
-    kept = plan_fast_forward(history.table, "b")  # by the tag at which the branch began
+    plan = plan_fast_forward(history.table, "b")  # by the tag at which the branch began
     delete_tags(branch.table, plan_tag_deletion(branch.table, ["t"]))
     history.writer.write(history.changes.epoch(6))
     expire(history.table, num_max=1, num_min=1)
     with pytest.raises(UsageError, match="does not begin at a snapshot"):
         plan_fast_forward(history.table, "b")
-    assert kept.rollback is not None
+    assert plan.rollback is not None

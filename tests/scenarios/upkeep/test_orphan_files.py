@@ -137,12 +137,12 @@ def test_a_clock_that_is_ahead_ages_no_files(
     assert all(("ahead of" if ahead_s > 0 else "behind") in message for message in warnings)
 
 
-@pytest.mark.parametrize("what", ["snapshot", "tag"])
-def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("version_kind", ["snapshot", "tag"])
+def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, version_kind: str) -> None:
     table = with_tags(tmp_path).table
     litter(table)
     latest = table.snapshots.latest()
-    version = latest if what == "snapshot" else table.tags.tags()[0].snapshot
+    version = latest if version_kind == "snapshot" else table.tags.tags()[0].snapshot
     assert version is not None
     name = table.manifests.read_list(version.delta_manifest_list)[0].file_name
     Path(table.paths.manifest(name)).unlink()
@@ -197,18 +197,18 @@ def test_what_gets_another_name_while_names_are_read_stays(tmp_path: Path, kind:
     place, happened = 0, True
     while happened:
         shutil.copytree(tmp_path / "whole", tmp_path / str(place))
-        there = at(history.table, tmp_path / str(place))
+        copied = at(history.table, tmp_path / str(place))
 
-        def meanwhile(table: FileStoreTable = there) -> None:
+        def meanwhile(table: FileStoreTable = copied) -> None:
             give_tag(table, "late", first)
             expire(table, num_max=1, num_min=1)
 
         file_io = MeanwhileIO(meanwhile, [place])
-        clean(replace(there, file_io=file_io))
+        clean(replace(copied, file_io=file_io))
         happened = file_io.left[0] < 0
-        for name, snapshot in versions(there).items():
-            assert rows_of(there, snapshot) == history.rows[name], (place, name)
-        for number, texts in changes_of_all(there).items():
+        for name, snapshot in versions(copied).items():
+            assert rows_of(copied, snapshot) == history.rows[name], (place, name)
+        for number, texts in changes_of_all(copied).items():
             assert texts == history.changes_seen[number], (place, number)
         shutil.rmtree(tmp_path / str(place))
         place += 1

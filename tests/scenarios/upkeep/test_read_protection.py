@@ -30,8 +30,8 @@ BUCKETS = 4
 @pytest.fixture
 def writer(tmp_path: Path) -> TableWriter:
     """Keys 0 to 39 with the value ``old``, in several buckets."""
-    made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=BUCKETS)
-    writer = TableWriter(made.table)
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=BUCKETS)
+    writer = TableWriter(small.table)
     writer.write([("+I", {"k": k, "v": "old"}) for k in range(40)])
     return writer
 

@@ -111,14 +111,14 @@ def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileSto
         held.run_to(stop)
         go_back(table)
         commit_as("new", table, 3)
-        there = keys_of(table)
+        keys_before = keys_of(table)
         held.finish()
         assert isinstance(held.error, UNREADABLE | CheckpointError | CommitConflictError | None), (
             held.error
         )
         assert found_in(table) == []
         # He was done before the table went back, or comes behind the others, or not at all.
-        assert set(keys_of(table)) == set(there)
+        assert set(keys_of(table)) == set(keys_before)
         commit_as("newer", table)
 
 

@@ -98,11 +98,11 @@ def test_a_failed_upkeep_is_logged_and_counted_and_succeeds_the_next_time(
 class SlowFileIO(LocalFileIO):
     """Deletes when it may."""
 
-    asked: threading.Event = field(default_factory=threading.Event)
+    has_begun: threading.Event = field(default_factory=threading.Event)
     may: threading.Event = field(default_factory=threading.Event)
 
     def delete(self, path: str) -> None:
-        self.asked.set()
+        self.has_begun.set()
         assert self.may.wait(30)
         LocalFileIO.delete(self, path)
 
@@ -113,7 +113,7 @@ def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_pa
     file_io = SlowFileIO()
     maintenance = TableMaintenance(replace(table.table, file_io=file_io))
     maintenance.after_commit()
-    assert file_io.asked.wait(30)  # the expiry has planned: it does not see the commit below
+    assert file_io.has_begun.wait(30)  # the expiry has planned: it does not see the commit below
     maintenance.after_commit()
     before = len(table.table.snapshots.ids())
     write_more(table.table)

@@ -86,27 +86,27 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "outcomes"),
+    ("victim", "outcomes"),
     [
         ("the expiry", {"tagged, not expired", "refused, not expired"}),
         ("who tags", {"died, expired", "died, not expired"}),
         ("both", {"died, not expired"}),
     ],
 )
-def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -> None:
+def test_wherever_one_of_both_dies(story: Story, victim: str, outcomes: set[str]) -> None:
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     seen: Counter[str] = Counter()
     for stop in range(places[0]):
-        for other_stop in range(places[1]) if who != "the expiry" else [None]:
+        for other_stop in range(places[1]) if victim != "the expiry" else [None]:
             table = story.again()
             expirer, tagger = Actor(table, expire_to), Actor(table, give_tag)
             expirer.run_to(stop)
-            if who == "the expiry":
+            if victim == "the expiry":
                 expirer.kill()
             tagger.run_to(other_stop)
-            if who != "the expiry":
+            if victim != "the expiry":
                 tagger.kill()
-            if who == "both":
+            if victim == "both":
                 expirer.kill()
             expirer.finish()
             tagger.finish()

@@ -74,9 +74,9 @@ def test_a_success_file_comes_and_goes_with_its_tag(tmp_path: Path) -> None:
     table = a_table(tmp_path, tag__create_success_file=True)
     give(table, "a", 2)
     give(table, "b", 4)
-    made = success_files(table)
-    assert made.keys() == {"a_SUCCESS", "b_SUCCESS"}
-    assert made["a_SUCCESS"]["creationTime"] == made["a_SUCCESS"]["modificationTime"]
+    files = success_files(table)
+    assert files.keys() == {"a_SUCCESS", "b_SUCCESS"}
+    assert files["a_SUCCESS"]["creationTime"] == files["a_SUCCESS"]["modificationTime"]
     take_away(table, "a")
     assert success_files(table).keys() == {"b_SUCCESS"}
     go_back(table, snapshot=3)

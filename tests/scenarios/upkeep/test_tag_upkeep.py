@@ -82,9 +82,9 @@ def test_tags_go_when_their_time_is_over(tmp_path: Path) -> None:
     assert upkeep.run().deleted == ()
     job.commit()
     assert upkeep.run().deleted == ("2026-01-01 00",)
-    kept = _with(job.table.table, **{"tag.time-expire-enabled": "false"})
+    table = _with(job.table.table, **{"tag.time-expire-enabled": "false"})
     job.commit(10)
-    assert TagUpkeep(kept).run().deleted == ()
+    assert TagUpkeep(table).run().deleted == ()
 
 
 def test_a_tag_that_lies_ahead_of_the_table_makes_no_snapshots(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def roll(history: History) -> None:
     # An expired version's changelog is gone, unless it was kept beyond it.
     was_there = history.table.snapshots.exists(target.snapshot_id)
     go_back(history.table, **way)
-    for known in list(history.rows):
-        if known.isdigit() and int(known) > target.snapshot_id:
-            del history.rows[known]
+    for version in list(history.rows):
+        if version.isdigit() and int(version) > target.snapshot_id:
+            del history.rows[version]
     history.rows[str(target.snapshot_id)] = history.rows[name]
     last = target.snapshot_id if was_there else target.snapshot_id - 1
     history.changes_seen = {n: texts for n, texts in history.changes_seen.items() if n <= last}
@@ -87,15 +87,15 @@ def check_crashes(
     assert len(count.done) > 4
     for place in range(len(count.done)):
         fault = Fault(at=place, mode=mode, stays_dead=True)
-        there = folder / str(place)
-        shutil.copytree(folder / "whole", there)
+        copied = folder / str(place)
+        shutil.copytree(folder / "whole", copied)
         with contextlib.suppress(InjectedError):
-            work(at(table, there, fault))
+            work(at(table, copied, fault))
         assert fault.has_struck
-        left = at(table, there)
+        left = at(table, copied)
         for name, snapshot in versions(left).items():
-            known = name if name in history.rows else f"t{name}"  # restored from its tag
-            assert rows_of(left, snapshot) == history.rows[known], (place, name)
+            version_name = name if name in history.rows else f"t{name}"  # restored from its tag
+            assert rows_of(left, snapshot) == history.rows[version_name], (place, name)
         assert files_that_are_named(left) <= files_on_disk(left)
         # Else a writer would take the numbers behind it until it met the old snapshots again.
         assert left.snapshots.latest_id() == left.snapshots.ids()[-1], place
@@ -103,7 +103,7 @@ def check_crashes(
             work(left)
         assert set(versions(left)) == expected
         assert found_in(left, quick=True) == []
-        shutil.rmtree(there)
+        shutil.rmtree(copied)
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])

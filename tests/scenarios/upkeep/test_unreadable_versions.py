@@ -35,7 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def made(folder: Path, kind: str = "changes of files") -> SmallTable:
+def a_table(folder: Path, kind: str = "changes of files") -> SmallTable:
     """Eight epochs over the same keys, compacted on the way."""
     table = small_table(
         folder / "shop.db" / "t", "k INT, v STRING", ("k",),
@@ -73,7 +73,7 @@ def files_in_manifests(table: FileStoreTable) -> set[str]:
 def test_expiry_waits_for_an_operator(
     tmp_path: Path, number: int, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = made(tmp_path, kind).table
+    table = a_table(tmp_path, kind).table
     give_tag(table, "t", 5)
     ids, before, files = table.snapshots.ids(), rows_of_versions(table), files_on_disk(table)
     path = damage(table, number)
@@ -89,8 +89,8 @@ def test_expiry_waits_for_an_operator(
     maintenance.after_commit()
     assert maintenance.metrics().failures == 1
     assert table.snapshots.ids() == ids[-2:]
-    kept = {name: before[name] for name in ("t", *map(str, ids[-2:]))}
-    assert rows_of_versions(table) == kept
+    remaining = {name: before[name] for name in ("t", *map(str, ids[-2:]))}
+    assert rows_of_versions(table) == remaining
     assert files_that_are_named(table) <= files_on_disk(table)
     delete_orphans(table, plan_orphans(table, LONG_AFTER_MS))
     left_over = files_on_disk(table) ^ files_that_are_named(table)
@@ -100,7 +100,7 @@ def test_expiry_waits_for_an_operator(
 def test_a_damaged_changelog_is_named_and_skipped_when_it_is_deleted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = made(tmp_path, "changelogs kept").table
+    table = a_table(tmp_path, "changelogs kept").table
     maintenance = TableMaintenance(table)
     maintenance.after_commit()
     first, second, *later = table.changelogs.ids()

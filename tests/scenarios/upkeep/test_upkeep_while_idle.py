@@ -61,9 +61,9 @@ class Job:
 
 
 def a_job(folder: Path, **options: Any) -> Job:
-    made = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",), **options).table
+    table = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",), **options).table
     clock = StandingClock()
-    return Job(replace(made, clock=clock), clock)
+    return Job(replace(table, clock=clock), clock)
 
 
 def at(day: int, hour: int = 0, minute: int = 0) -> int:
@@ -175,18 +175,18 @@ def test_what_is_over_goes_while_nothing_comes(tmp_path: Path, mode: str) -> Non
 class CountedFileIO(LocalFileIO):
     """The local file system, and how often it was asked."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def list_status(self, path: str) -> Any:
-        self.asked["list"] += 1
+        self.counts["list"] += 1
         return LocalFileIO.list_status(self, path)
 
     def list_names(self, path: str) -> Any:
-        self.asked["list"] += 1
+        self.counts["list"] += 1
         return LocalFileIO.list_names(self, path)
 
     def read_bytes(self, path: str) -> bytes:
-        self.asked["read"] += 1
+        self.counts["read"] += 1
         return LocalFileIO.read_bytes(self, path)
 
 
@@ -197,12 +197,12 @@ def test_a_quiet_day_is_looked_at_now_and_then(tmp_path: Path) -> None:
     job.upkeep = TableMaintenance(replace(job.table, file_io=files))
     job.quiet_until(at(1, 23), step_s=5)
     # Less than 150 looks: 10 s after the last commit, twice that later, and so on up to 10 min.
-    assert 0 < files.asked["list"] < 1500
-    assert 0 < files.asked["read"] < 1500
-    looked = sum(files.asked.values())
+    assert 0 < files.counts["list"] < 1500
+    assert 0 < files.counts["read"] < 1500
+    looked = sum(files.counts.values())
     for _ in range(1000):
         job.upkeep.before_rows()
-    assert sum(files.asked.values()) == looked
+    assert sum(files.counts.values()) == looked
 
 
 @dataclass(frozen=True)

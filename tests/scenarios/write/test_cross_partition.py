@@ -72,10 +72,10 @@ def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> N
             values.append(change(key, before_image, after, v))
         job.run(committer, *values or [change(99, None, "a"), change(99, "a", None)])
         if chance.random() < 0.3:
-            committer.settle()
+            committer.wait_until_committed()
             committer = job.started(overlaps=chance.random() < 0.5)
             job.repeat(committer, epoch)
-    committer.settle()
+    committer.wait_until_committed()
     assert rows_of(job) == truth
     check_chain(job.table)
 

@@ -228,7 +228,7 @@ def test_a_truncate_begins_the_index_anew(tmp_path: Path, holds_tables: bool) ->
         ]
         committer(parts(tables, epoch), epoch)
         tables.done(epoch)
-    committer.settle()
+    committer.wait_until_committed()
     assert_right(tables)
     assert sum(map(len, index_of(tables.tables[0]).values())) == 40
 

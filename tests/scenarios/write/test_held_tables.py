@@ -284,13 +284,13 @@ class Second:
     """Implements `Newcomers` and `MessageSplitter`: the second table appears."""
 
     def __init__(self, feed: TableFeed) -> None:
-        self.feed, self.known = feed, 1
+        self.feed, self.table_count = feed, 1
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         self.seen.append(messages)
-        self.known = 2
+        self.table_count = 2
         return ArrivedTables([self.feed], {}, {})
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
@@ -302,7 +302,7 @@ class Second:
 
     def split(self, messages: pa.RecordBatch) -> Any:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
-        if place < self.known:
+        if place < self.table_count:
             yield MessagePart(place, messages)
             refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
             yield MessagePart(UNREADABLE_INDEX, refused)
@@ -331,10 +331,10 @@ class Both(Second):
 
     def __init__(self, feeds: Sequence[TableFeed]) -> None:
         super().__init__(feeds[0])
-        self.known, self.both = 0, feeds
+        self.table_count, self.both = 0, feeds
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
-        self.known = 2
+        self.table_count = 2
         return ArrivedTables(self.both, {}, {})
 
 
@@ -379,12 +379,12 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     tables, runner = two_tables(tmp_path)
     committer = started(tables, runner)
     run(committer, tables, runner, 0)
-    committer.settle()
+    committer.wait_until_committed()
     schemas = tables.tables[0].schemas
-    made = json.loads(Path(schemas.path(0)).read_text())
-    del made["stream_app.digest"]
-    made["options"]["sequence.field"] = "v"
-    Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
+    schema = json.loads(Path(schemas.path(0)).read_text())
+    del schema["stream_app.digest"]
+    schema["options"]["sequence.field"] = "v"
+    Path(schemas.path(1)).write_text(json.dumps({**schema, "id": 1}))
     committer.compact_due()
     waiting = tables.state().held
     assert waiting.keys() == {"a"}
@@ -392,7 +392,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     assert waiting["a"].tries == 1
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
-    committer.settle()
+    committer.wait_until_committed()
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
     started(tables, runner).while_idle()

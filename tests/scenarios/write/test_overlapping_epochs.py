@@ -67,12 +67,12 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         ended = tables.started(runner, file_io=files, holds_tables=holds_tables, checkpoint=files)
         first = spark_goes_on(ended, tables, 0)
         with contextlib.suppress(BaseException):
-            ended.settle()
+            ended.wait_until_committed()
         again = tables.started(runner, holds_tables=holds_tables)
         again.while_idle()
         resumed += bool(reports(again, 0)) and first == EPOCHS
         assert spark_goes_on(again, tables, first) == EPOCHS, again.failure
-        again.settle()
+        again.wait_until_committed()
         tables.tables[0].clock.sleep(3600)
         again.compact_due()
         assert_right(tables)
@@ -90,7 +90,7 @@ def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path)
     assert "the file system refused" in str(committer.failure)
     again = tables.started(runner)
     assert spark_goes_on(again, tables, 1) == EPOCHS
-    again.settle()
+    again.wait_until_committed()
     assert_right(tables)
 
 
@@ -109,7 +109,7 @@ def test_a_table_that_lacks_two_epochs_is_an_older_copy(tmp_path: Path) -> None:
     for epoch in range(3):
         committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
-    committer.settle()
+    committer.wait_until_committed()
     for table in tables.tables:
         folder = Path(table.location) / "snapshot"
         for name in ("snapshot-2", "snapshot-3", "LATEST"):

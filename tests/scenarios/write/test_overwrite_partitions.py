@@ -129,7 +129,7 @@ def test_a_rescaled_partition_gets_the_number_of_the_option(tmp_path: Path) -> N
         rescale_partition(table, planned)
     overwritten(table, day("mon", "new"))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    totals = {(table.paths.partition(one.partition), one.total_buckets) for one in live}
+    totals = {(table.paths.partition(entry.partition), entry.total_buckets) for entry in live}
     assert totals == {("dt=mon", 2), ("dt=tue", 3)}
     assert found_in(table) == []
 
@@ -162,7 +162,7 @@ def test_a_postponed_partition_gets_its_number_from_the_rows(
     writer.write([("+I", row) for row in day("mon", "waits")])
     overwritten(table, [*day("mon", "new"), *day("tue", "new", 3)])
     live = FileStoreScan(table).live(table.snapshots.latest())
-    totals = {(table.paths.partition(one.partition), one.total_buckets) for one in live}
+    totals = {(table.paths.partition(entry.partition), entry.total_buckets) for entry in live}
     assert totals == set(counts.items())
     waits = -2 in counts.values()
     new = by_content([*day("mon", "new"), *day("tue", "new", 3)])
@@ -184,7 +184,7 @@ def test_new_files_lie_on_the_highest_level(tmp_path: Path, upgrade: str, level:
 
 
 @pytest.mark.parametrize(
-    ("rows", "partition", "what"),
+    ("rows", "partition", "problem"),
     [
         (day("mon", "x"), {"dt": "tue"}, "dt=mon do not belong to the partition"),
         (day("mon", "x"), {"day": "mon"}, "'day' is not a partition column"),
@@ -192,21 +192,21 @@ def test_new_files_lie_on_the_highest_level(tmp_path: Path, upgrade: str, level:
     ],
 )
 def test_rows_that_do_not_fit_change_nothing(
-    tmp_path: Path, rows: list[dict[str, Any]], partition: dict[str, str] | None, what: str
+    tmp_path: Path, rows: list[dict[str, Any]], partition: dict[str, str] | None, problem: str
 ) -> None:
     table = a_table(tmp_path)
     filled(table)
     files = files_on_disk(table, "data-")
     with pytest.raises(UsageError) as raised:
         overwritten(table, rows, partition=partition)
-    assert what in str(raised.value)
+    assert problem in str(raised.value)
     assert raised.value.fix
     assert table.snapshots.latest_id() == 1
     assert files_on_disk(table, "data-") == files
 
 
 @pytest.mark.parametrize(
-    ("rows", "what"),
+    ("rows", "problem"),
     [
         ({"dt": ["mon"], "k": [1], "w": [1]}, "column 'w'"),
         ({"dt": ["mon"], "k": [1 << 40], "v": ["x"]}, "column 'k' of type INT NOT NULL"),
@@ -214,12 +214,12 @@ def test_rows_that_do_not_fit_change_nothing(
     ],
 )
 def test_values_that_cannot_be_stored_exactly_are_refused(
-    tmp_path: Path, rows: dict[str, list[Any]], what: str
+    tmp_path: Path, rows: dict[str, list[Any]], problem: str
 ) -> None:
     table = a_table(tmp_path, columns="dt STRING, k INT, v VARCHAR(4)")
     with pytest.raises(UsageError) as raised:
         PaimonTable(table).overwrite(pa.table(rows))
-    assert what in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_a_key_without_its_partition_is_refused(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class CompactOnDemand:
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         bucket = (request.partition, request.bucket)
-        assert all(bucket != (one.partition, one.bucket) for one, _ in self.waiting)
+        assert all(bucket != (request.partition, request.bucket) for request, _ in self.waiting)
         check_deletes_may_go(self.table, request)
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]

@@ -55,7 +55,7 @@ def rows(epoch: int, day: str = "mon", keys: int = 40) -> list[Change]:
 def rescaled(table: FileStoreTable, buckets: int | None, day: str = "mon") -> Snapshot | None:
     live = FileStoreScan(table).live(table.snapshots.latest())
     folder = f"dt={day}" if day else ""
-    live = [one for one in live if table.paths.partition(one.partition) == folder]
+    live = [entry for entry in live if table.paths.partition(entry.partition) == folder]
     snapshot = None
     for planned in planned_rescales(live, buckets):
         snapshot = rescale_partition(table, planned)
@@ -260,10 +260,10 @@ class Rival(Fault):
 
     act: Callable[[], object] = lambda: None
 
-    def strikes(self, what: str) -> bool:
+    def strikes(self, operation: str) -> bool:
         if len(self.done) == self.at:
             self.act()
-        self.done.append(what)
+        self.done.append(operation)
         return False
 
 
@@ -281,7 +281,7 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
         for epoch in range(4):
             committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
             tables.done(epoch)
-        committer.settle()
+        committer.wait_until_committed()
         committer.compact_due()
         assert committer.failure is None
         assert by_content(read_rows(table)) == by_content(tables.wanted()[0])

@@ -63,10 +63,10 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
     committer = job.started()
     job.run(committer, plain({"k": 1, "r": [{"a": 1}]}))
-    made = json.loads(Path(job.table.schemas.path(0)).read_text())
-    del made["stream_app.digest"]
-    made["fields"][1]["type"]["element"]["fields"][0] |= {"type": "INT", "description": "x"}
-    Path(job.table.schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
+    schema = json.loads(Path(job.table.schemas.path(0)).read_text())
+    del schema["stream_app.digest"]
+    schema["fields"][1]["type"]["element"]["fields"][0] |= {"type": "INT", "description": "x"}
+    Path(job.table.schemas.path(1)).write_text(json.dumps({**schema, "id": 1}))
     for number in (2, 3):
         job.run(committer, plain({"k": number, "r": [{"a": None}]}))
         committer.while_idle()
@@ -131,7 +131,7 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
         job.run(committer, plain({"k": number, "v": "old"}))
         alter(job, "--add-column", f"n{number} INT")
         other = SmallTable(open_table(job.table.location))
-        other._epoch = number
+        other.epoch = number
         other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
         committer.while_idle()
     job.run(committer, plain({"k": 1, "v": "new", "n3": 3}))
@@ -209,7 +209,7 @@ def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None
         rows.append({"k": number, "v": "a", **dict.fromkeys(names[: number + 1], "x")})
         job.run(committer, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
         rows.append({"k": 10 + number, "v": "b"})
-    committer.settle()
+    committer.wait_until_committed()
     wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
     assert job.rows() == by_content(wanted)
     assert [snapshot.schema_id for snapshot in _snapshots(job)] == [1, 2, 3, 4, 5]

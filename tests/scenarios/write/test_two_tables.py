@@ -190,8 +190,8 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
     committer(tables.messages(0, bad).combine_chunks().to_batches(), 0)
     for topic, value in bad.items():
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
-        kept = json.loads(line)
-        assert (kept["topic"], kept["key"], kept["value"]) == (topic, "key", value.decode())
+        record = json.loads(line)
+        assert (record["topic"], record["key"], record["value"]) == (topic, "key", value.decode())
     assert [reports(committer, at)[0].counts.bad for at in (0, 1)] == [1, 1]
     assert_right(tables)
 

@@ -59,8 +59,8 @@ class ToastJob:
     epochs: list[list[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        made = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
-        self.table = made.table
+        small = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
+        self.table = small.table
         self.committer = self.started()
 
     def started(self) -> EpochCommitter[Parts]:

@@ -113,8 +113,8 @@ def is_refused(table: FileStoreTable, change: Change) -> bool:
     """Whether a row is refused that has one of another key behind it."""
     schema = table.schema
     kind, row = change
-    given = [dict(row), {**row, "k": -1}]
-    batch = pa.RecordBatch.from_pylist(given, arrow_schema(schema.fields))
+    table_rows = [dict(row), {**row, "k": -1}]
+    batch = pa.RecordBatch.from_pylist(table_rows, arrow_schema(schema.fields))
     kinds = pa.array([int(KINDS[kind]), int(RowKind.INSERT)], pa.int8())
     rows = batch.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
     try:

@@ -51,7 +51,11 @@ class Branches:
     def _make(self, rng: random.Random) -> None:
         table, files = self._seen(), self.world.files
         # Of who died while he gave it, a tag may hold nothing.
-        sure = [tag for tag in table.tags.tags() if self.oracle.kept.tags.get(tag.name) is not None]
+        sure = [
+            tag
+            for tag in table.tags.tags()
+            if self.oracle.kept_versions.tags.get(tag.name) is not None
+        ]
         if not sure:
             return
         tag = rng.choice(sure)

@@ -118,7 +118,8 @@ class Follower:
         expires_after = self.table.options[CONSUMER_EXPIRATION_TIME]
         consumers = self._seen().consumers.consumers()
         return any(
-            not one.has_expired(self.world.clock.now_ms(), expires_after) for one in consumers
+            not consumer.has_expired(self.world.clock.now_ms(), expires_after)
+            for consumer in consumers
         )
 
     def _seen(self) -> FileStoreTable:

@@ -89,7 +89,7 @@ class Restorer:
 
     def _begin(self, target: int) -> None:
         self.oracle.goes_back_to = target
-        self.oracle.kept.may_go_back(target)
+        self.oracle.kept_versions.may_go_back(target)
 
     def _plan(self, table: FileStoreTable, rng: random.Random) -> RollbackPlan | None:
         numbers, tags = table.snapshots.ids(), table.tags.tags()
@@ -107,7 +107,9 @@ class Restorer:
             return plan_rollback(table, rollback_target(table, version))
         except (UsageError, CorruptFileError, FileNotFoundError):
             # It has gone, or is going.
-            is_going = version.snapshot is None or version.snapshot < self.oracle.kept.whole_from
+            is_going = (
+                version.snapshot is None or version.snapshot < self.oracle.kept_versions.whole_from
+            )
             demand(is_going or is_by_time, f"refused to go back to {version}")
             return None
 

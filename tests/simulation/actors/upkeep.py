@@ -74,7 +74,7 @@ class Upkeep:
         """As `TableMaintenance` does it."""
         if "tag.automatic-creation" in self.table.schema.options:
             self._tag_by_options("expirer")
-        table, kept = self._seen_by("expirer"), self.oracle.kept
+        table, kept_versions = self._seen_by("expirer"), self.oracle.kept_versions
         config = expire_config(table.options)
         expires_after = table.options[CONSUMER_EXPIRATION_TIME]
         if expires_after is not None:
@@ -87,19 +87,19 @@ class Upkeep:
             return
         # What goes must have been looked at.
         self._look()
-        whole_from = kept.whole_from
+        whole_from = kept_versions.whole_from
         if expiry.versions and expiry.retained_id is not None:
-            kept.whole_from = kept.tried_from = expiry.retained_id
+            kept_versions.whole_from = kept_versions.tried_from = expiry.retained_id
         try:
             expire.execute(expiry)
         except UsageError:
             # A tag was given after the plan, or the table went back: nothing is deleted.
-            kept.whole_from = min(kept.whole_from, whole_from)
+            kept_versions.whole_from = min(kept_versions.whole_from, whole_from)
             return
         changelogs = ExpireChangelogs(table)
         going = changelogs.plan(config)
         if going.versions:
-            self.oracle.kept.changelogs_from = going.versions[-1].snapshot_id + 1
+            self.oracle.kept_versions.changelogs_from = going.versions[-1].snapshot_id + 1
         changelogs.execute(going)
 
     def sweep(self, older_than_ms: int) -> None:
@@ -110,7 +110,7 @@ class Upkeep:
             plan = plan_orphans(table, older_than_ms)
         except CorruptFileError:
             # Half of a version is gone with an expiry that was interrupted, or goes just now.
-            if earliest is not None and earliest < self.oracle.kept.whole_from:
+            if earliest is not None and earliest < self.oracle.kept_versions.whole_from:
                 return
             if self.oracle.goes_back_to is not None:
                 return  # or with a rollback
@@ -140,50 +140,55 @@ class Upkeep:
             self.is_wasteful |= not table.snapshots.publish(snapshot)
 
     def _tag(self, rng: random.Random) -> None:
-        table, kept = self._seen_by("tagger"), self.oracle.kept
+        table, kept_versions = self._seen_by("tagger"), self.oracle.kept_versions
         ids = table.snapshots.ids()
         if not ids:
             return
         self._count += 1
         number = rng.choice([*ids, None])
         name = f"tag{self._count}"
-        kept.tags[name] = None
+        kept_versions.tags[name] = None
         tag = None
         try:
             tag = new_tag(table, name, number)
-            given = number in (None, tag.snapshot.snapshot_id)
-            demand(given, f"not {number} got the tag, but {tag}")
+            is_tagged = number in (None, tag.snapshot.snapshot_id)
+            demand(is_tagged, f"not {number} got the tag, but {tag}")
             is_new = create_tag(table, tag)
         except UsageError:
             # Whoever is told that it was going finds no tag; and only what was going is refused.
             wanted = number if tag is None else tag.snapshot.snapshot_id
-            is_going = wanted is not None and wanted < max(kept.whole_from, kept.tried_from)
+            is_going = wanted is not None and wanted < max(
+                kept_versions.whole_from, kept_versions.tried_from
+            )
             # What a rollback that died was to take may be as it was, and cannot be kept.
             is_going |= self.oracle.goes_back_to is not None or bool(holding_rollbacks(table))
-            demand(is_going, f"{number} is not given a tag, and stays from {kept.whole_from} on")
+            demand(
+                is_going,
+                f"{number} is not given a tag, and stays from {kept_versions.whole_from} on",
+            )
             demand(table.tags.tag(name) is None, f"{name} was refused, and is there")
             return
         back_to = self.oracle.goes_back_to
         if is_new and (back_to is None or tag.snapshot.snapshot_id <= back_to):
-            kept.tags[name] = tag.snapshot.snapshot_id
+            kept_versions.tags[name] = tag.snapshot.snapshot_id
 
     def _untag(self, rng: random.Random) -> None:
         table = self._seen_by("tagger")
         names = table.tags.names()
         going = sorted({rng.choice(names) for _ in range(2)}) if names else []
         for name in going:
-            self.oracle.kept.tags[name] = None
+            self.oracle.kept_versions.tags[name] = None
         try:
             delete_tags(table, plan_tag_deletion(table, going))
         except UsageError:
-            there = set(table.tags.names())
-            demand(not there.issuperset(going), f"{going} are not deleted, and are there")
+            existing_names = set(table.tags.names())
+            demand(not existing_names.issuperset(going), f"{going} are not deleted, and are there")
         except (FileNotFoundError, CorruptFileError):
             if not self.oracle.may_go():
                 raise  # else its neighbours have expired meanwhile
 
-    def _tag_by_options(self, who: str) -> None:
-        table = self._seen_by(who)
+    def _tag_by_options(self, process_name: str) -> None:
+        table = self._seen_by(process_name)
         self._look()
         TagUpkeep(table).run()
 
@@ -230,8 +235,8 @@ class Upkeep:
         except LateCommitError:
             self.is_wasteful = True
 
-    def _seen_by(self, who: str) -> FileStoreTable:
-        return seen_by(self.table, self.world, self.world.process(who))
+    def _seen_by(self, process_name: str) -> FileStoreTable:
+        return seen_by(self.table, self.world, self.world.process(process_name))
 
     def _look(self) -> None:
         table = self.table

@@ -58,8 +58,10 @@ class KeptVersions:
         self._check_numbers(table)
         tags = {tag.name: tag.snapshot for tag in table.tags.tags()}
         for name, number in self.tags.items():
-            there = tags[name].snapshot_id if name in tags else None
-            demand(number in (None, there), f"tag {name} of snapshot {number} names {there}")
+            tagged_id = tags[name].snapshot_id if name in tags else None
+            demand(
+                number in (None, tagged_id), f"tag {name} of snapshot {number} names {tagged_id}"
+            )
         held = {
             snapshot.snapshot_id: snapshot
             for name, snapshot in tags.items()

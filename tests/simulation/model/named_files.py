@@ -126,7 +126,7 @@ class _RememberedManifests:
     """Decodes each manifest once: that they are there, and as long as they were, is seen apart."""
 
     manifests: ManifestFiles
-    known: dict[str, list[Any]] = field(default_factory=dict)
+    contents: dict[str, list[Any]] = field(default_factory=dict)
 
     def read_list(self, name: str, size: int | None = None) -> list[Any]:
         return self._once(name, lambda: self.manifests.read_list(name, size))
@@ -138,9 +138,9 @@ class _RememberedManifests:
         return self._once(name or "", lambda: self.manifests.read_index_manifest(name))
 
     def _once(self, name: str, read: Callable[[], list[Any]]) -> list[Any]:
-        if name not in self.known:
-            self.known[name] = read()
-        return self.known[name]
+        if name not in self.contents:
+            self.contents[name] = read()
+        return self.contents[name]
 
 
 def with_memory(table: FileStoreTable) -> FileStoreTable:

@@ -56,7 +56,7 @@ class Oracle:
         before: what there was before the table went back in this round.
         cut: what is left of it; meant only then.
         others: what those who are not a job take out of the table.
-        kept: the versions that stay readable without a snapshot.
+        kept_versions: the versions that stay readable without a snapshot.
         time: the versions that lead to the newest one.
         is_checked: ``check`` looks at the table at the end.
     """
@@ -69,12 +69,12 @@ class Oracle:
     before: Timeline | None = None
     cut: int = 0
     others: Others = field(default_factory=Others)
-    kept: KeptVersions = field(default_factory=KeptVersions)
+    kept_versions: KeptVersions = field(default_factory=KeptVersions)
     seen: dict[tuple[str, int], int] = field(default_factory=dict)
     rules: Rules = field(init=False)
     time: Timeline = field(init=False)
     checked: list[int] = field(default_factory=list)
-    _known: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
+    _by_delta: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
     _restored: int | None = None
     _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
     _state: State = field(init=False)
@@ -138,7 +138,9 @@ class Oracle:
     def _check_tools(self) -> None:
         """See that ``diff`` tells what differs, and that ``check`` finds nothing."""
         table = self.table
-        ids = [number for number in table.snapshots.ids() if number >= self.kept.whole_from]
+        ids = [
+            number for number in table.snapshots.ids() if number >= self.kept_versions.whole_from
+        ]
         # With another number of buckets a partition's versions cannot be compared.
         newest = self._counts(ids[-1]) if ids else {}
         ids = [
@@ -175,7 +177,7 @@ class Oracle:
 
     def check_kept(self) -> None:
         """See that what tags, changelogs and consumers keep can be read."""
-        self.kept.check(self.table, self.check_rows, self._check_changes, self.time.has)
+        self.kept_versions.check(self.table, self.check_rows, self._check_changes, self.time.has)
 
     def check_rows(self, snapshot: Snapshot, read: MergeRead) -> None:
         """See that a snapshot reads as it must."""
@@ -184,7 +186,7 @@ class Oracle:
             for batch in read.read(snapshot)
             for row in batch.to_pylist()
         )
-        wanted, _ = self._known[snapshot.delta_manifest_list]
+        wanted, _ = self._by_delta[snapshot.delta_manifest_list]
         demand(
             changes == wanted,
             f"snapshot {snapshot.snapshot_id} has rows too many {_minus(changes, wanted)}, "
@@ -203,7 +205,7 @@ class Oracle:
     def end_round(self) -> None:
         """Whoever rolled the table back has ended."""
         self.goes_back_to = self.before = None
-        self.kept.tried_from = 1
+        self.kept_versions.tried_from = 1
 
     def _see_what_went(self, ids: list[int], target: int) -> None:
         """Forget what a rollback took away: the newest versions, down to the target at most.
@@ -221,7 +223,7 @@ class Oracle:
             self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
             self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
-            self.kept.go_back(last)
+            self.kept_versions.go_back(last)
             for job in self.jobs.values():
                 epochs = range(job.finished + 1)
                 job.is_cut |= any((job.user, epoch) not in self.seen for epoch in epochs)
@@ -247,7 +249,7 @@ class Oracle:
         self.time.changes.append(changes)
         self.time.seen.append(self._state.seen())
         self.time.states.append(self._state.copy())
-        self._known[snapshot.delta_manifest_list] = self.time.rows[-1], changes
+        self._by_delta[snapshot.delta_manifest_list] = self.time.rows[-1], changes
         check_row_sum(self.table, snapshot, self.time.seen[-1])
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes, before)
@@ -338,7 +340,7 @@ class Oracle:
         return rows
 
     def _check_changes(self, changelog: Snapshot, changes: list[Change]) -> None:
-        _, wanted = self._known[changelog.delta_manifest_list]
+        _, wanted = self._by_delta[changelog.delta_manifest_list]
         same = self.by_key(changes) == self.by_key(wanted)
         demand(same, f"changes of {changelog.snapshot_id}: {changes} instead of {wanted}")
 

@@ -34,7 +34,7 @@ class Registry:
     url: str = ""
     login: str = ""
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
-    asked: list[int] = field(default_factory=list)
+    requested_ids: list[int] = field(default_factory=list)
     refusals: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     logins: list[str | None] = field(default_factory=list)
     subjects: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class Registry:
     def without_number(self, path: str) -> Any:
         """The answer at a path that has no number; None: there is nothing."""
         if path.startswith("/schemas/guids/"):
-            known = [number for guid, number in self.guids.items() if guid in path]
-            return [{"context": ".", "id": number} for number in known] or None
+            numbers = [number for guid, number in self.guids.items() if guid in path]
+            return [{"context": ".", "id": number} for number in numbers] or None
         return self.subjects.get(path)
 
     def refer(self, name: str, schema: Any, **more: Any) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
         def do_GET(self) -> None:
             wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
             if not self.path.startswith("/schemas/ids/"):
-                known = registry.without_number(unquote(self.path))
-                self._answer(404 if known is None else 200, known or {"error_code": 40401})
+                schemas = registry.without_number(unquote(self.path))
+                self._answer(404 if schemas is None else 200, schemas or {"error_code": 40401})
                 return
             number = int(self.path.rpartition("/")[2])
-            registry.asked.append(number)
+            registry.requested_ids.append(number)
             registry.logins.append(self.headers.get("Authorization"))
             if refusals := registry.refusals.get(number):
                 status, place = refusals.pop(0)

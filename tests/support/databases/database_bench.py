@@ -48,7 +48,7 @@ class DatabaseBench:
         return name
 
     def configure(self, sync: Mapping[str, Any], **sections: Mapping[str, Any]) -> Path:
-        given: dict[str, dict[str, Any]] = {
+        defaults: dict[str, dict[str, Any]] = {
             "source": {
                 "bootstrap-servers": self.broker.bootstrap,
                 "topic-pattern": f"{self.prefix}[.].*",
@@ -61,8 +61,8 @@ class DatabaseBench:
             },
             "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
         }
-        names = given | sections
-        merged = {name: {**given.get(name, {}), **sections.get(name, {})} for name in names}
+        names = defaults | sections
+        merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
         self.conf = write_conf(self.folder / "job.toml", **merged)
         return self.conf
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import RecordChoice, open_quarantine
-from stream_app.app.ops.quarantine.replay import Replayed
+from stream_app.app.ops.quarantine.replay import ReplayOutcome
 from tests.support.jobs.database_job import DatabaseJob
 
 
@@ -20,7 +20,9 @@ def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | Non
     }
 
 
-def offsets_by_fate(done: Replayed) -> dict[str, list[int]]:
+def offsets_by_fate(done: ReplayOutcome) -> dict[str, list[int]]:
     kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
              "bad": [record for record, _ in done.bad]}  # fmt: skip
-    return {kind: [one.offset for one in kept] for kind, kept in kinds.items() if kept}
+    return {
+        kind: [record.offset for record in records] for kind, records in kinds.items() if records
+    }

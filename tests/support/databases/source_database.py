@@ -45,9 +45,9 @@ class Database:
         self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
-        self.made = DatabaseTables(
+        self.database_tables = DatabaseTables(
             tables=self.tables, state_file=JobStateFile(self.checkpoint), clock=StandingClock(),
-            feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
+            feed_of=self._feed, quarantine=lambda *arguments: self.aside.append(arguments),
         )  # fmt: skip
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
@@ -60,7 +60,7 @@ class Database:
         )
 
     def feeds(self, *messages: Message) -> list[str]:
-        return [feed.name for feed in self.made.create(table_of(messages)).feeds]
+        return [feed.name for feed in self.database_tables.create(table_of(messages)).feeds]
 
     def table(self, name: str) -> FileStoreTable:
         return open_table(self.sync.path(name))

@@ -52,13 +52,13 @@ def a_source(path: str, clock: Clock | None = None, /, **options: str) -> Paimon
 
 
 def a_reader(path: str, **options: str) -> BatchReader:
-    made = a_source(path, **options)
-    return made.reader(made.schema())
+    source = a_source(path, **options)
+    return source.reader(source.schema())
 
 
 def a_stream(path: str, clock: Clock | None = None, /, **options: str) -> StreamReader:
-    made = a_source(path, clock, **options)
-    return made.streamReader(made.schema())
+    source = a_source(path, clock, **options)
+    return source.streamReader(source.schema())
 
 
 def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...]]]:
@@ -70,7 +70,7 @@ def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...
         if end == begin:
             return taken
         parts = stream.partitions(begin, end)
-        rows = [one for part in parts for batch in stream.read(part) for one in batch.to_pylist()]
+        rows = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
         taken.append(values(rows, *names))
 
 

@@ -31,48 +31,48 @@ class CountingFileIO(LocalFileIO):
 
     Attributes:
         read: bytes read, by the name of each file that was opened.
-        asked: operation and path of all that a store would answer by a request of its own.
+        operations: operation and path of all that a store would answer by a request of its own.
     """
 
     read: dict[str, int] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    operations: list[tuple[str, str]] = field(default_factory=list)
 
     def count(self, operation: str, part: str) -> int:
         """How often an operation was asked for paths that hold this."""
-        return sum(one == operation and part in path for one, path in self.asked)
+        return sum(name == operation and part in path for name, path in self.operations)
 
     def size(self, path: str) -> int:
-        self.asked.append(("size", path))
+        self.operations.append(("size", path))
         return LocalFileIO.size(self, path)
 
     def exists(self, path: str) -> bool:
-        self.asked.append(("exists", path))
+        self.operations.append(("exists", path))
         return LocalFileIO.exists(self, path)
 
     def list_names(self, folder: str) -> list[str]:
-        self.asked.append(("list", folder))
+        self.operations.append(("list", folder))
         return [
             status.name for status in LocalFileIO.list_status(self, folder) if not status.is_folder
         ]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        self.asked.append(("list", folder))
+        self.operations.append(("list", folder))
         return LocalFileIO.list_status(self, folder)
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        self.asked.append(("write", path))
+        self.operations.append(("write", path))
         LocalFileIO.write_bytes(self, path, data)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        self.asked.append(("create", path))
+        self.operations.append(("create", path))
         return LocalFileIO.create_if_absent(self, path, data)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        self.asked.append(("write", path))
+        self.operations.append(("write", path))
         LocalFileIO.overwrite(self, path, data)
 
     def delete(self, path: str) -> None:
-        self.asked.append(("delete", path))
+        self.operations.append(("delete", path))
         LocalFileIO.delete(self, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -80,7 +80,7 @@ class CountingFileIO(LocalFileIO):
         return pa.PythonFile(_CountedFile(path, self.read), mode="r")
 
     def read_bytes(self, path: str) -> bytes:
-        self.asked.append(("read", path))
+        self.operations.append(("read", path))
         data = LocalFileIO.read_bytes(self, path)
         self.read[Path(path).name] = self.read.get(Path(path).name, 0) + len(data)
         return data

@@ -35,10 +35,10 @@ class Fault:
     def has_struck(self) -> bool:
         return 0 <= self.at < len(self.done)
 
-    def strikes(self, what: str) -> bool:
+    def strikes(self, operation: str) -> bool:
         if self.stays_dead and self.has_struck:
             raise InjectedError(f"dead since operation {self.at}, {self.done[self.at]}")
-        self.done.append(what)
+        self.done.append(operation)
         return len(self.done) - 1 == self.at
 
 
@@ -48,14 +48,16 @@ class FaultyFileIO(LocalFileIO):
 
     fault: Fault = field(default_factory=Fault)
 
-    def _do(self, what: str, path: str, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
-        if not self.fault.strikes(f"{what} {Path(path).name}"):
+    def _do(
+        self, operation: str, path: str, work: Callable[[], Any], half: Callable[[], Any]
+    ) -> Any:
+        if not self.fault.strikes(f"{operation} {Path(path).name}"):
             return work()
         if self.fault.mode == "after":
             work()
         elif self.fault.mode == "half":
             half()
-        raise InjectedError(f"operation {self.fault.at}: {what} {path}")
+        raise InjectedError(f"operation {self.fault.at}: {operation} {path}")
 
     def open_output(self, path: str) -> pa.NativeFile:
         def half() -> None:

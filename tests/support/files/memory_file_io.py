@@ -60,7 +60,7 @@ class MemoryFileIO:
     def after_crash(
         self,
         *,
-        kept: Callable[[str, int], int | None] = _nothing,
+        surviving: Callable[[str, int], int | None] = _nothing,
         is_back: Callable[[str], bool] = _never,
     ) -> MemoryFileIO:
         """What is there after a crash of the machine at this moment; this one is not changed.
@@ -69,8 +69,8 @@ class MemoryFileIO:
         from. All else is up to the caller, as it is up to chance on a disk.
 
         Args:
-            kept: gets the path and the size of each file that was written and not synced; gives
-                how many of its bytes are left, None for not even the name.
+            surviving: gets the path and the size of each file that was written and not synced;
+                gives how many of its bytes are left, None for not even the name.
             is_back: gets the path of each file that was synced once and then deleted, without a
                 `sync_deletions` since; gives whether the deletion was lost.
         """
@@ -85,7 +85,7 @@ class MemoryFileIO:
             for path, file in self._files.items():
                 left = file.synced
                 if left is None or left != file.data:
-                    count = kept(path, len(file.data))
+                    count = surviving(path, len(file.data))
                     left = left if count is None else bytes(file.data[:count])
                 if left is not None:
                     files._put(path, left, is_synced=True)

@@ -71,13 +71,13 @@ class Topics:
         self.show(at_once=self.is_complete)
 
     def show(self, *, at_once: bool) -> None:
-        there: dict[KafkaPlace, int] = {(MARKERS, 0): 0}
+        sent_counts: dict[KafkaPlace, int] = {(MARKERS, 0): 0}
         for place, _ in self.order[: self.produced]:
-            there[place] = there.get(place, 0) + 1
-        for topic, last in list(there):
+            sent_counts[place] = sent_counts.get(place, 0) + 1
+        for topic, last in list(sent_counts):
             for partition in range(last):
-                there.setdefault((topic, partition), 0)
-        for place, count in there.items():
+                sent_counts.setdefault((topic, partition), 0)
+        for place, count in sent_counts.items():
             seen = self.visible.get(place, 0)
             is_prompt = at_once or self.random.random() < 0.6
             self.visible[place] = count if is_prompt else self.random.randint(seen, count)
@@ -149,11 +149,11 @@ class BordersOfHistory:
         while idle < _IDLE_MAX:
             self.topics.produce(random.choice((0, 1, 3, 10, 50)))
             newest = self.topics.newest()
-            known = {
+            known_offsets = {
                 topic: {**dict.fromkeys(ends, 0), **self.begin.get(topic, {})}
                 for topic, ends in newest.items()
             }
-            end = borders.end(epoch, known, newest, lambda: False)
+            end = borders.end(epoch, known_offsets, newest, lambda: False)
             self.clock.millis += random.choice((0, 0, 1000, 70_000))
             self._is_in_order(end, newest)
             is_idle = end == self.begin and epoch > 0
@@ -201,8 +201,8 @@ def borders_of_history(seed: int) -> BordersOfHistory:
     reads, sent = history.reads(), list(history.sent())
     grows_at = random.randrange(len(sent)) if random.random() < 0.2 else len(sent)
     order = [
-        (_place(one, counts, has_grown=at - len(reads) >= grows_at), one)
-        for at, one in enumerate([*reads, *sent])
+        (_place(message, counts, has_grown=at - len(reads) >= grows_at), message)
+        for at, message in enumerate([*reads, *sent])
     ]
     return BordersOfHistory(random, history, Topics(random, order, len(reads)))
 

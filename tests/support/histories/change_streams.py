@@ -46,9 +46,9 @@ class Shape:
         columns = f"{self.key_columns}, v STRING, ts INT, n BIGINT"
         return a_layout(columns, *self.key_names, **self.settings)
 
-    def files(self, **given: Any) -> MemoryFiles:
+    def files(self, **options: Any) -> MemoryFiles:
         types = tuple(column.data_type for column in parse_columns(self.key_columns))
-        return MemoryFiles(self.layout, types, **given)
+        return MemoryFiles(self.layout, types, **options)
 
 
 def singles(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:

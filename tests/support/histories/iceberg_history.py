@@ -82,7 +82,7 @@ class IcebergHistory:
     rest_uri: str | None = None
     seen: dict[int, list[str]] = field(default_factory=dict)
     steps: list[str] = field(default_factory=list)
-    _made: SmallTable = field(init=False)
+    _small: SmallTable = field(init=False)
     _changes: RandomChanges = field(init=False)
     _compacted: list[Row] = field(default_factory=list)
     _compacted_at: dict[int, list[Row]] = field(default_factory=dict)
@@ -96,13 +96,13 @@ class IcebergHistory:
         if self.rest_uri is not None:
             place["metadata.iceberg.storage"] = "rest-catalog"
             place["metadata.iceberg.rest.uri"] = self.rest_uri
-        self._made = small_table(path, _COLUMNS, keys, ("pt",), **{**_UPKEEP, **place, **options})
+        self._small = small_table(path, _COLUMNS, keys, ("pt",), **{**_UPKEEP, **place, **options})
         self._begin_again(epoch=0)
 
     @property
     def table(self) -> FileStoreTable:
         """The table with its newest schema."""
-        return self._made.table
+        return self._small.table
 
     def step(self) -> None:
         """Something happens to the table."""
@@ -134,27 +134,27 @@ class IcebergHistory:
         changes = self._changes.epoch(self.rng.randrange(1, 40))
         if self.kind == "append":
             changes = [change for change in changes if change[0] in ("+I", "+U")]
-        self._made.commit(*changes)
+        self._small.commit(*changes)
 
     def _compact(self) -> None:
         if self.kind != "highest-level":  # where it could compact single buckets whole
-            self._made.compact()
+            self._small.compact()
 
     def _compact_whole(self) -> None:
-        if self._made.committer.last_identifier is None:
+        if self._small.committer.last_identifier is None:
             return
-        self._made.committer.compact_whole()
+        self._small.committer.compact_whole()
         self._compacted = read_rows(self.table)
 
     def _expire(self) -> None:
         TableMaintenance(self.table).after_commit()
 
     def _alter(self) -> None:
-        columns = [one for one in self.table.schema.fields if one.name not in ("pt", "id")]
+        columns = [column for column in self.table.schema.fields if column.name not in ("pt", "id")]
         change = self._change(self.rng.choice(columns))
         alter_table(self.table, [change])
         self._compacted = [_altered(row, change) for row in self._compacted]
-        self._begin_again(self._made._epoch)
+        self._begin_again(self._small.epoch)
         self._write()  # readers see a schema with its first snapshot
 
     def _change(self, column: DataField) -> SchemaChange:
@@ -188,12 +188,12 @@ class IcebergHistory:
         self._batch().drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
         [name] = deserialize_row(partition, self.table.schema.partition_type.types)
         self._compacted = [row for row in self._compacted if row["pt"] != name]
-        self._begin_again(self._made._epoch)
+        self._begin_again(self._small.epoch)
 
     def _truncate(self) -> None:
         self._batch().truncate(BATCH_COMMIT_IDENTIFIER)
         self._compacted = []
-        self._begin_again(self._made._epoch)
+        self._begin_again(self._small.epoch)
 
     def _roll_back(self) -> None:
         numbers = [number for number in self.table.snapshots.ids() if number in self.seen]
@@ -209,7 +209,7 @@ class IcebergHistory:
         roll_back(self.table, plan, resets_consumers=True)
         self._compacted = self._compacted_at.get(target.snapshot_id, [])
         self.seen = {n: rows for n, rows in self.seen.items() if n <= target.snapshot_id}
-        self._begin_again(self._made._epoch)
+        self._begin_again(self._small.epoch)
 
     def _lose_metadata(self) -> None:
         """As a crash between both commits leaves it, or somebody who deletes files."""
@@ -218,11 +218,11 @@ class IcebergHistory:
         self._lost |= self.seen.keys()
         for path in self.rng.choice([[hint], [hint, *versions], list(folder.glob("*"))]):
             path.unlink(missing_ok=True)
-        self._begin_again(self._made._epoch)  # a process knows what it has published
+        self._begin_again(self._small.epoch)  # a process knows what it has published
         self._truncate()
 
     def _restart(self) -> None:
-        self._begin_again(self._made._epoch)
+        self._begin_again(self._small.epoch)
 
     # ---------------------------------------------------------- what must be seen
 
@@ -246,11 +246,11 @@ class IcebergHistory:
         if self.rest_uri is None:
             listed: list[int] = self.iceberg.describe(self._metadata)["snapshots"]
             return listed
-        return [one.snapshot_id for one in self._in_catalog.metadata.snapshots]
+        return [snapshot.snapshot_id for snapshot in self._in_catalog.metadata.snapshots]
 
     def _begin_again(self, epoch: int) -> None:
         """A new process, which sees the newest schema."""
-        self._made = SmallTable(open_table(self._made.path, self._made.table.clock), _epoch=epoch)
+        self._small = SmallTable(open_table(self._small.path, self._small.table.clock), epoch=epoch)
         self._changes = RandomChanges(self.table.schema, self.rng, key_count=60, partitions=3)
         if self.kind == "append":
             self._changes = RandomChanges(self.table.schema, self.rng, key_count=1, deletes=False)
@@ -278,12 +278,12 @@ class IcebergHistory:
         differences = self._differences(newest, self._rows())
         if self._number % 10 == 0:
             differences += self._differences(newest, self.iceberg.read_by_duckdb(self._metadata))
-            kept = {*self.table.snapshots.ids()}
-            kept |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
+            required = {*self.table.snapshots.ids()}
+            required |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
             listed = {*self._listed()}
-            if missing := (kept & self.seen.keys()) - self._lost - listed:
+            if missing := (required & self.seen.keys()) - self._lost - listed:
                 differences.append(f"snapshots {sorted(missing)} are not listed")
-            older = self.rng.choice(sorted(kept & listed & {*self.seen}))
+            older = self.rng.choice(sorted(required & listed & {*self.seen}))
             differences += self._differences(older, self._rows(older))
         return differences
 

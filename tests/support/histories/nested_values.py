@@ -42,8 +42,8 @@ class Fold:
                 lacks = so_far is None or value is None
                 return so_far if lacks else self.take_back(so_far, value)
         if so_far is None or value is None:
-            one = value if so_far is None else so_far
-            return None if one is None else self.alone(one)
+            only_value = value if so_far is None else so_far
+            return None if only_value is None else self.alone(only_value)
         if op is ChangeOp.ADD_OLDER:
             late = self.late or (lambda acc, old: self.add(old, acc))
             return late(so_far, value)
@@ -55,13 +55,13 @@ def once(values: Value) -> Value:
 
 
 def without(values: Value, gone: Value) -> Value:
-    left, kept = list(gone), []
+    left, remaining = list(gone), []
     for value in values:
         if value in left:
             left.remove(value)
         else:
-            kept.append(value)
-    return kept
+            remaining.append(value)
+    return remaining
 
 
 def by_key(rows: Value) -> dict[Value, Value]:
@@ -72,27 +72,27 @@ def full(rows: Value) -> Value:
     return [row for row in rows if row is not None]
 
 
-def limited(there: Value, new: Value) -> Value:
-    if len(there) >= LIMIT:
-        return there
-    return full(there) + full(new)[: LIMIT - len(there)]
+def limited(stored: Value, new: Value) -> Value:
+    if len(stored) >= LIMIT:
+        return stored
+    return full(stored) + full(new)[: LIMIT - len(stored)]
 
 
-def limited_by_key(there: Value, new: Value) -> Value:
-    return there if len(there) >= LIMIT else [*by_key(limited(there, new)).values()]
+def limited_by_key(stored: Value, new: Value) -> Value:
+    return stored if len(stored) >= LIMIT else [*by_key(limited(stored, new)).values()]
 
 
 def partial(rows: Value) -> Value:
     nested: dict[Value, Value] = {}
     for row in full(rows):
         key = tuple(row[name] for name in KEY)
-        given = {name: value for name, value in row.items() if value is not None}
-        nested[key] = nested.get(key, dict.fromkeys(row)) | given
+        set_values = {name: value for name, value in row.items() if value is not None}
+        nested[key] = nested.get(key, dict.fromkeys(row)) | set_values
     return [*nested.values()]
 
 
-def timed(there: Value, new: Value) -> Value:
-    rows = dict(there)
+def timed(stored: Value, new: Value) -> Value:
+    rows = dict(stored)
     for key, row in new:
         if row is None:
             rows.pop(key, None)
@@ -103,8 +103,8 @@ def timed(there: Value, new: Value) -> Value:
     return [*rows.items()]
 
 
-def less_keys(there: Value, gone: Value) -> Value:
-    return [row for key, row in by_key(there).items() if key not in by_key(gone)]
+def less_keys(stored: Value, gone: Value) -> Value:
+    return [row for key, row in by_key(stored).items() if key not in by_key(gone)]
 
 
 FOLDS = {

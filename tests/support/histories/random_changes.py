@@ -105,10 +105,10 @@ class RandomChanges:
         """About `count` changes."""
         changes: list[Change] = []
         while len(changes) < count:
-            changes += self._one()
+            changes += self._change()
         return changes
 
-    def _one(self) -> list[Change]:
+    def _change(self) -> list[Change]:
         number = self.rng.randrange(len(self._keys))
         old = self._live.get(number)
         if old is not None and self.deletes and self.rng.random() < 0.25:

@@ -125,9 +125,9 @@ class History:
 
 
 def assert_files_are_those_that_are_named(table: FileStoreTable) -> None:
-    named, there = files_that_are_named(table), files_on_disk(table)
-    assert named <= there
-    assert there - named <= files_that_later_changelogs_drop(table)
+    named, on_disk = files_that_are_named(table), files_on_disk(table)
+    assert named <= on_disk
+    assert on_disk - named <= files_that_later_changelogs_drop(table)
 
 
 def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:

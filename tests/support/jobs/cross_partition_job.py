@@ -44,9 +44,9 @@ class CrossPartitionJob:
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
         """Begin an epoch, and write its files."""
         first = self.commit.follow_and_wait()
-        known = self.commit.buckets.basis.snapshot_id
+        basis_id = self.commit.buckets.basis.snapshot_id
         with table_write(
-            self.table, next_sequence_number=first, basis=BucketBasis(snapshot_id=known)
+            self.table, next_sequence_number=first, basis=BucketBasis(snapshot_id=basis_id)
         ) as write:
             for _, share, rows in bucket_assigner(self.table).assign(self.rows(changes)):
                 write.write((b"", share), rows)

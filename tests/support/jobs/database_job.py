@@ -93,11 +93,11 @@ class DatabaseJob:
             tables=self.database, state_file=state, clock=self.clock,
             feed_of=self._feed, quarantine=self._quarantine,
         )  # fmt: skip
-        known = self.tables.known_feeds()
-        splitter = self.tables.splitter(known, frozenset(state.state.held))
+        known_feeds = self.tables.known_feeds()
+        splitter = self.tables.splitter(known_feeds, frozenset(state.state.held))
         self.runner = EpochHere()
         tables = HoldingTables(
-            known,
+            known_feeds,
             epoch_log=EpochLog(self.checkpoint, goes_back=True),
             state_file=state,
             now_ms=self.clock.now_ms,

@@ -15,7 +15,7 @@ import json, sys
 from stream_app.table.opening import open_table
 from tests.support.tables.small_table import SmallTable
 path, options, epoch = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-SmallTable(open_table(path).with_options(options), _epoch=epoch).commit(("+I", {"id": epoch}))
+SmallTable(open_table(path).with_options(options), epoch=epoch).commit(("+I", {"id": epoch}))
 """
 
 

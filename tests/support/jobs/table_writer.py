@@ -42,7 +42,7 @@ class CompactInThreads:
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append(request)
-        tries = sum(1 for one in self.requests if one.bucket == request.bucket)
+        tries = sum(1 for submitted in self.requests if submitted.bucket == request.bucket)
         return self.threads.submit(self._run, request, fails=tries <= self.failures)
 
     def _run(self, request: CompactRequest, *, fails: bool) -> BucketChange:

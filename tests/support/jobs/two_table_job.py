@@ -142,7 +142,7 @@ class TwoTables:
         clock = self.tables[0].clock
         policy: Callable[..., EpochTables] = HoldingTables if holds_tables else StoppingTables
         if loads:
-            policy = partial(LoadingTables, epochs=loads)
+            policy = partial(LoadingTables, load_epochs=loads)
         joined = policy(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),

@@ -106,8 +106,8 @@ def _describe(request: Mapping[str, Any]) -> dict[str, Any]:
         "identifiers": sorted(schema.identifier_field_names()),
         "partitions": [field.name for field in table.spec().fields],
         "properties": table.properties,
-        "references": {name: one.snapshot_id for name, one in table.refs().items()},
-        "snapshots": [one.snapshot_id for one in table.metadata.snapshots],
+        "references": {name: ref.snapshot_id for name, ref in table.refs().items()},
+        "snapshots": [snapshot.snapshot_id for snapshot in table.metadata.snapshots],
     }
 
 

@@ -45,7 +45,11 @@ def _walk(table: Path) -> Iterator[tuple[str, Any]]:
     yield from _leaves("metadata", document)
     for snapshot in snapshots:
         yield from _leaves("snapshot", snapshot)
-    [current] = [one for one in snapshots if one["snapshot-id"] == document["current-snapshot-id"]]
+    [current] = [
+        snapshot
+        for snapshot in snapshots
+        if snapshot["snapshot-id"] == document["current-snapshot-id"]
+    ]
     header, manifests = _avro(current["manifest-list"])
     yield from (("manifest list: header", key) for key in header)
     for manifest in manifests:
@@ -76,7 +80,9 @@ def _avro(path: str) -> tuple[Mapping[str, Any], list[Any]]:
 
 def _avro_fields(place: str, schema: Any) -> Iterator[tuple[str, Any]]:
     """The id and the type of each field of a schema of Avro; optional or not is left out."""
-    [schema] = [one for one in schema if one != "null"] if isinstance(schema, list) else [schema]
+    [schema] = (
+        [branch for branch in schema if branch != "null"] if isinstance(schema, list) else [schema]
+    )
     if not isinstance(schema, dict):
         yield place, schema
         return

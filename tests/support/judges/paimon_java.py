@@ -238,9 +238,9 @@ class PaimonJava:
         """Paimon expires snapshots and changelogs as the table's options and these say."""
         return self._expire(path, by_options=True, options=_texts(options))
 
-    def _expire(self, path: TablePath, **given: Any) -> int:
+    def _expire(self, path: TablePath, **options: Any) -> int:
         usual = {"retain_max": 1, "retain_min": 1, "time_ms": 0, "by_options": False, "options": {}}
-        return self._call("expire", path, **{**usual, **given})["expired"]
+        return self._call("expire", path, **{**usual, **options})["expired"]
 
     def alter(self, path: TablePath, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),

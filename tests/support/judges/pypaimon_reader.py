@@ -77,9 +77,9 @@ class PyPaimonReader(JudgeProcess):
 
     def write_by_rust(self, path: Path | str, rows: pa.Table) -> None:
         """A batch write into a table, and its commit, by Paimon's library in Rust."""
-        given = self._folder / "given.arrow"
-        write_rows(rows, given)
-        self._call({"write_by_rust": str(Path(path).resolve()), "given": str(given)})
+        rows_file = self._folder / "rows.arrow"
+        write_rows(rows, rows_file)
+        self._call({"write_by_rust": str(Path(path).resolve()), "rows_file": str(rows_file)})
 
     def rust_names_with(self, word: str) -> list[str]:
         """What the library in Rust has by such a name."""
@@ -97,10 +97,10 @@ class PyPaimonReader(JudgeProcess):
 
         With bucket = -2 the rows wait, or go to real buckets.
         """
-        given = self._folder / "given.arrow"
-        write_rows(rows, given)
+        rows_file = self._folder / "rows.arrow"
+        write_rows(rows, rows_file)
         request = {
-            "path": str(Path(path).resolve()), "given": str(given),
+            "path": str(Path(path).resolve()), "rows_file": str(rows_file),
             "primary_keys": list(primary_keys), "postpones": postpones,
             "options": {key: str(value) for key, value in (options or {}).items()},
         }  # fmt: skip
@@ -108,9 +108,9 @@ class PyPaimonReader(JudgeProcess):
 
     def update(self, path: Path | str, rows: pa.Table) -> None:
         """New values of some columns, of rows by their number in _ROW_ID, and the commit."""
-        given = self._folder / "given.arrow"
-        write_rows(rows, given)
-        self._call({"update": str(Path(path).resolve()), "given": str(given)})
+        rows_file = self._folder / "rows.arrow"
+        write_rows(rows, rows_file)
+        self._call({"update": str(Path(path).resolve()), "rows_file": str(rows_file)})
 
     def delete(self, path: Path | str, row_ids: Sequence[int]) -> None:
         """Delete rows by their numbers, with deletion vectors."""
@@ -130,7 +130,7 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     for word, answer in _ANSWERS.items():
         if word in request:
             return answer(request) or {}
-    _write(request) if "given" in request else _read(request)
+    _write(request) if "rows_file" in request else _read(request)
     return {}
 
 
@@ -205,9 +205,10 @@ def _core_options() -> dict[str, str]:
     from pypaimon.common.options.config_option import ConfigOption
     from pypaimon.common.options.core_options import CoreOptions
 
-    options = [one for one in vars(CoreOptions).values() if isinstance(one, ConfigOption)]
+    options = [option for option in vars(CoreOptions).values() if isinstance(option, ConfigOption)]
     return {
-        one.key(): getattr(one.get_clazz(), "__name__", str(one.get_clazz())) for one in options
+        option.key(): getattr(option.get_clazz(), "__name__", str(option.get_clazz()))
+        for option in options
     }
 
 
@@ -244,7 +245,9 @@ def _names_with(request: Mapping[str, Any]) -> list[str]:
     things = [table, cli_table, table.new_batch_write_builder(), table.new_stream_write_builder()]
     for module in (table_commit, table_write):
         things += [
-            one for name, one in vars(module).items() if name.startswith(("Batch", "Stream"))
+            attribute
+            for name, attribute in vars(module).items()
+            if name.startswith(("Batch", "Stream"))
         ]
     names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
     return sorted(name for name in names if word in name.lower())
@@ -256,7 +259,7 @@ def _write(request: Mapping[str, Any]) -> None:
     path = Path(request["path"])
     name = f"{path.parent.stem}.{path.name}"
     catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
-    rows = read_rows(request["given"])
+    rows = read_rows(request["rows_file"])
     if not path.exists():
         catalog.create_database(path.parent.stem, True)
         schema = Schema.from_pyarrow_schema(
@@ -281,7 +284,7 @@ def _change(request: Mapping[str, Any]) -> None:
     builder = table.new_batch_write_builder()
     update, commit = builder.new_update(), builder.new_commit()
     if "update" in request:
-        rows = read_rows(request["given"])
+        rows = read_rows(request["rows_file"])
         update.with_update_type([name for name in rows.column_names if name != "_ROW_ID"])
         commit.commit(update.update_by_arrow_with_row_id(rows))
     else:
@@ -306,7 +309,7 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
         "plans": _follow_by_rust(Path(request["follow_by_rust"]), request["out"])
     },
     "write_by_rust": lambda request: _write_by_rust(
-        Path(request["write_by_rust"]), read_rows(request["given"])
+        Path(request["write_by_rust"]), read_rows(request["rows_file"])
     ),
     "rust_names_with": lambda request: {"names": _rust_names_with(request["rust_names_with"])},
     "names_with": lambda request: {"names": _names_with(request)},

@@ -154,9 +154,9 @@ def sources_with_schema() -> Iterator[Source]:
             "type": "bytes", "name": _CONNECT + "Decimal", "parameters": {"scale": str(scale)},
             "field": "v",
         }  # fmt: skip
-        for precision, own in ((10, 2), (38, 0), (38, 18), (38, 38)):
-            column = Column("DECIMAL", precision, own, "base64", scale, "Decimal")
-            yield Source(f"DECIMAL({precision},{own})", column, field=description)
+        for precision, own_scale in ((10, 2), (38, 0), (38, 18), (38, 38)):
+            column = Column("DECIMAL", precision, own_scale, "base64", scale, "Decimal")
+            yield Source(f"DECIMAL({precision},{own_scale})", column, field=description)
         yield Source(
             "BIGINT", Column("BIGINT", 0, 0, "base64", scale, "Decimal"), field=description
         )
@@ -222,10 +222,10 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
         most: how many of them are chosen.
     """
     column = source.column
-    own: list[str] = []
+    limits: list[str] = []
     match column.root:
         case "DECIMAL":
-            own = _decimal_texts(column, rng)
+            limits = _decimal_texts(column, rng)
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
             limit = 2 ** (_INTS[column.root] - 1)
             near = [
@@ -237,14 +237,18 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
                 2**64,
                 rng.randrange(-limit, limit),
             ]
-            own = [form for number in near for form in _forms(number, column.value_scale)]
+            limits = [form for number in near for form in _forms(number, column.value_scale)]
         case "FLOAT" | "DOUBLE":
-            own = _float_texts(rng)
+            limits = _float_texts(rng)
         case "DATE" | "TIME" | "TIMESTAMP":
-            own = [*_STAMPS, *_counts(rng)]
+            limits = [*_STAMPS, *_counts(rng)]
         case _:
-            own = [*_forms(rng.randrange(-(10**9), 10**9), 2), *_forms(5, 2), *_forms(-7, 0)]
-    texts = [*_ANY, *_TEXTS, *own]
+            limits = [
+                *_forms(rng.randrange(-(10**9), 10**9), 2),
+                *_forms(5, 2),
+                *_forms(-7, 0),
+            ]
+    texts = [*_ANY, *_TEXTS, *limits]
     return rng.sample(texts, min(most, len(texts)))
 
 

@@ -55,8 +55,8 @@ def graded_messages(wrapping: Wrapping) -> list[Hostile]:
     places = [_COLUMN, _UNKNOWN, *([_SCHEMA] if "schema" in wrapping.name else [])]
     messages: list[Hostile] = []
     for place in places:
-        for what, text in (*_deep(), *_long(), *_wide()):
-            messages.append(_hostile(wrapping, len(messages), place, what, text))
+        for description, text in (*_deep(), *_long(), *_wide()):
+            messages.append(_hostile(wrapping, len(messages), place, description, text))
     for digits in DIGITS:
         for name in ("id", "a", "d", "f", "y"):
             text, row = "9" * digits, good_row(len(messages))
@@ -96,14 +96,16 @@ def _wide() -> Iterator[tuple[str, str]]:
         yield f"a name {count} times", "{" + ",".join(f'"n":{at}' for at in range(count)) + "}"
 
 
-def _hostile(wrapping: Wrapping, number: int, place: _Place, what: str, text: str) -> Hostile:
+def _hostile(
+    wrapping: Wrapping, number: int, place: _Place, description: str, text: str
+) -> Hostile:
     value = place.message(wrapping, number, text)
     row = good_row(number)
     if place is _COLUMN:
         row["w"] = json.loads(text) if text[0] == '"' else text
     levels = _levels(value) if place is _SCHEMA else _levels(value) - ("schema" in wrapping.name)
     fate = Fate.ROW if levels <= DEPTH_MAX else Fate.BAD
-    return Hostile(f"{what} in {place.name}", value, fate, row)
+    return Hostile(f"{description} in {place.name}", value, fate, row)
 
 
 def _levels(value: bytes) -> int:

@@ -38,12 +38,12 @@ class Hostile:
     """A message.
 
     Attributes:
-        what: was done to it.
+        description: of what was done to the good message.
         row: the values of the good message, by column.
         touched: columns whose values were replaced.
     """
 
-    what: str
+    description: str
     value: bytes | None
     fate: Fate
     row: dict[str, Any]
@@ -241,7 +241,7 @@ def _text(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     value = good.value
     assert value is not None
     cut = rng.randrange(1, len(value))
-    what, value, fate = rng.choice([
+    description, value, fate = rng.choice([
         ("cut", value[:cut], Fate.BAD),
         ("without its head", value[cut:], Fate.BAD),
         ("twice", value + value, Fate.BAD),
@@ -257,7 +257,7 @@ def _text(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
         ("a flipped bit", _flipped(value, rng), Fate.ANY),
         ("a tombstone", None, Fate.NO_ROW),
     ])  # fmt: skip
-    return Hostile(what, value, fate, good.row)
+    return Hostile(description, value, fate, good.row)
 
 
 def _flipped(value: bytes, rng: random.Random) -> bytes:
@@ -280,7 +280,7 @@ def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     renamed = {(key.upper() if key == name else key): text for key, text in texts.items()}
     missing = {key: text for key, text in texts.items() if key != name}
     touched = frozenset([name])
-    what, text, fate, touched = rng.choice([
+    description, text, fate, touched = rng.choice([
         (f"{name} twice", doubled, Fate.ROW_OR_BAD, touched),
         (f"{name} missing", object_of(missing), Fate.ROW_OR_BAD, touched),
         (f"{name} in capitals", object_of(renamed), Fate.ROW_OR_BAD, touched),
@@ -290,7 +290,7 @@ def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
          frozenset("s")),
         ("an empty name", object_of({"": "1", **texts}), Fate.ROW_OR_BAD, frozenset()),
     ])  # fmt: skip
-    return Hostile(what, wrapping.wrap(text, '"c"').encode(), fate, row, touched)
+    return Hostile(description, wrapping.wrap(text, '"c"').encode(), fate, row, touched)
 
 
 def _nested(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
@@ -298,8 +298,8 @@ def _nested(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     deep = rng.choice(["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth])
     name = rng.choice(["w", "s", "a", "zz"])
     value = wrapping.wrap(object_of({**good_texts(number), name: deep}), '"c"').encode()
-    what, fate = f"{name} nests {depth} deep", Fate.ROW_OR_BAD
-    return Hostile(what, value, fate, good_row(number), frozenset([name]))
+    description, fate = f"{name} nests {depth} deep", Fate.ROW_OR_BAD
+    return Hostile(description, value, fate, good_row(number), frozenset([name]))
 
 
 def _digits(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:

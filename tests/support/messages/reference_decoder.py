@@ -81,7 +81,10 @@ def _integer(column: Column, value: Any) -> Meanings:
     if isinstance(value, Pairs):
         meanings = _scaled(replace(column, precision=19, scale=0), value)
         half = 2 ** (_BITS[column.root] - 1)
-        return (BAD, *(one for one in meanings if one is not BAD and -half <= one < half))
+        return (
+            BAD,
+            *(meaning for meaning in meanings if meaning is not BAD and -half <= meaning < half),
+        )
     if not isinstance(value, str):
         return (BAD,)
     number: Any = BAD
@@ -319,8 +322,8 @@ def _timestamp(column: Column, value: Any) -> Meanings:
         return (BAD,)
     day = _day(int(text["y"]), int(text["mo"]), int(text["d"]))
     nanos = 0 if text["h"] is None else _clock(text)
-    known = day is not BAD and nanos is not BAD
-    return _instant(column, day * DAY * 10**9 + nanos) if known else (BAD,)
+    is_valid = day is not BAD and nanos is not BAD
+    return _instant(column, day * DAY * 10**9 + nanos) if is_valid else (BAD,)
 
 
 def _counted(column: Column, value: Number) -> Meanings:

@@ -32,8 +32,11 @@ def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
     path, fields = value if isinstance(value, list) else ([0], value)
     answer = registry.schemas[number]
     references = tuple(
-        (one["name"], registry.subjects[f"/subjects/{one['subject']}/versions/1"]["schema"])
-        for one in answer.get("references", ())
+        (
+            reference["name"],
+            registry.subjects[f"/subjects/{reference['subject']}/versions/1"]["schema"],
+        )
+        for reference in answer.get("references", ())
     )
     return protobuf_bytes(
         Registered(number, "PROTOBUF", answer["schema"], references), path, fields
@@ -42,8 +45,10 @@ def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
 
 def protobuf_bytes(schema: Registered, path: list[int], fields: Any) -> bytes:
     """A message as Confluent's serializer writes it."""
-    of = message_class(One(schema), schema.number, path)
-    body = json_format.ParseDict(fields, of(), ignore_unknown_fields=False).SerializeToString()
+    message_type = message_class(One(schema), schema.number, path)
+    body = json_format.ParseDict(
+        fields, message_type(), ignore_unknown_fields=False
+    ).SerializeToString()
     indexes = b"\0" if path == [0] else bytes([2 * len(path), *(2 * index for index in path)])
     return struct.pack(">BI", 0, schema.number) + indexes + bytes(body)
 
@@ -74,7 +79,7 @@ def _with_bytes(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("0x"):
         return bytes.fromhex(value.removeprefix("0x"))
     if isinstance(value, dict):
-        return {name: _with_bytes(one) for name, one in value.items()}
+        return {name: _with_bytes(item) for name, item in value.items()}
     return [*map(_with_bytes, value)] if isinstance(value, list) else value
 
 

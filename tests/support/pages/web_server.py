@@ -35,7 +35,7 @@ class Warehouse:
 
     def get(self, path: str, *, status: int = 200, host: str | None = None) -> str:
         """The body of a page."""
-        with self.asked(path, host) as answer:
+        with self.response(path, host) as answer:
             assert answer.status == status
             return answer.read().decode()
 
@@ -45,7 +45,7 @@ class Warehouse:
         return re.sub(r"\s+", " ", unescape(text))
 
     @contextmanager
-    def asked(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
+    def response(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
         at = urlsplit(self.server)
         connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=120)
         try:

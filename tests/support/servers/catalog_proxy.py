@@ -52,16 +52,16 @@ class CatalogProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
-        self.hand_on_body(asked, body_of(asked))
+    def hand_on(self, request: BaseHTTPRequestHandler) -> None:
+        self.hand_on_body(request, body_of(request))
 
-    def hand_on_body(self, asked: BaseHTTPRequestHandler, body: bytes) -> None:
-        headers = {name: asked.headers[name] for name in _PASSED_ON if name in asked.headers}
+    def hand_on_body(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         answer = requests.request(
-            asked.command, f"{self._uri}{asked.path}", data=body, headers=headers, timeout=60
+            request.command, f"{self._uri}{request.path}", data=body, headers=headers, timeout=60
         )
         kind = answer.headers.get("Content-Type", "application/json")
-        respond(asked, answer.status_code, answer.content, kind)
+        respond(request, answer.status_code, answer.content, kind)
 
 
 class Standstill(CatalogProxy):
@@ -77,12 +77,12 @@ class Standstill(CatalogProxy):
         self._ends.set()
         super().close()
 
-    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
-        if asked.command == self._method and asked.path.endswith(self._ending):
+    def hand_on(self, request: BaseHTTPRequestHandler) -> None:
+        if request.command == self._method and request.path.endswith(self._ending):
             self.is_reached.set()
             self._ends.wait()
             return
-        super().hand_on(asked)
+        super().hand_on(request)
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,20 @@ class SigningKey:
     region: str
     service: str
 
-    def has_signed(self, asked: BaseHTTPRequestHandler, body: bytes, uri: str) -> bool:
+    def has_signed(self, request: BaseHTTPRequestHandler, body: bytes, uri: str) -> bool:
         """Whether a request has the signature that botocore computes by this key."""
-        given = _AUTHORIZATION.fullmatch(asked.headers.get("Authorization", ""))
-        if given is None or given.group(1, 2, 3) != (self.access_key, self.region, self.service):
+        parts = _AUTHORIZATION.fullmatch(request.headers.get("Authorization", ""))
+        if parts is None or parts.group(1, 2, 3) != (self.access_key, self.region, self.service):
             return False
-        signed = {name: asked.headers[name] for name in given[4].split(";")}
+        signed = {name: request.headers[name] for name in parts[4].split(";")}
         content = hashlib.sha256(body).hexdigest()
         if signed.get("x-amz-content-sha256", content) != content:
             return False
-        request = AWSRequest(asked.command, uri + asked.path, headers=signed, data=body)
-        request.context["timestamp"] = signed["x-amz-date"]
+        signed_request = AWSRequest(request.command, uri + request.path, headers=signed, data=body)
+        signed_request.context["timestamp"] = signed["x-amz-date"]
         signer = SigV4Auth(Credentials(self.access_key, self.secret_key), self.service, self.region)
-        text = signer.string_to_sign(request, signer.canonical_request(request))
-        return bool(signer.signature(text, request) == given[5])
+        text = signer.string_to_sign(signed_request, signer.canonical_request(signed_request))
+        return bool(signer.signature(text, signed_request) == parts[5])
 
 
 @dataclass
@@ -136,53 +136,53 @@ class GuardedCatalog(CatalogProxy):
         self.logins = logins
         super().__init__(uri)
 
-    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
-        body, logins = body_of(asked), self.logins
-        if asked.path == "/login":
-            self._log_in(asked, body)
-        elif asked.path == "/page":  # another server
-            respond(asked, 200, b"<html></html>", "text/html")
-        elif logins.key is not None and not logins.key.has_signed(asked, body, self.uri):
-            _refuse(asked, 403, "ForbiddenException", "the signature does not match")
-        elif logins.key is None and asked.headers.get("Authorization") not in {
+    def hand_on(self, request: BaseHTTPRequestHandler) -> None:
+        body, logins = body_of(request), self.logins
+        if request.path == "/login":
+            self._log_in(request, body)
+        elif request.path == "/page":  # another server
+            respond(request, 200, b"<html></html>", "text/html")
+        elif logins.key is not None and not logins.key.has_signed(request, body, self.uri):
+            _refuse(request, 403, "ForbiddenException", "the signature does not match")
+        elif logins.key is None and request.headers.get("Authorization") not in {
             f"Bearer {token}" for token in logins.tokens
         }:
-            _refuse(asked, 401, "NotAuthorizedException", "the token is not valid")
-        elif logins.is_reader and asked.command == "POST":
-            _refuse(asked, 403, "ForbiddenException", "a reader changes nothing")
+            _refuse(request, 401, "NotAuthorizedException", "the token is not valid")
+        elif logins.is_reader and request.command == "POST":
+            _refuse(request, 403, "ForbiddenException", "a reader changes nothing")
         else:
-            self.hand_on_body(asked, body)
+            self.hand_on_body(request, body)
 
-    def _log_in(self, asked: BaseHTTPRequestHandler, body: bytes) -> None:
+    def _log_in(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
-        given = f"{form.get('client_id')}:{form.get('client_secret')}"
-        if given != self.logins.credential:
+        credential = f"{form.get('client_id')}:{form.get('client_secret')}"
+        if credential != self.logins.credential:
             answer = {"error": "invalid_client", "error_description": "nobody knows this secret"}
-            _answer(asked, 401, answer)
+            _answer(request, 401, answer)
         elif form.get("scope") != self.logins.scope:
-            _answer(asked, 400, {"error": "invalid_scope"})
+            _answer(request, 400, {"error": "invalid_scope"})
         else:
             token = uuid.uuid4().hex
             self.logins.tokens.add(token)
-            _answer(asked, 200, {"access_token": token, "token_type": "bearer"})
+            _answer(request, 200, {"access_token": token, "token_type": "bearer"})
 
 
-def body_of(asked: BaseHTTPRequestHandler) -> bytes:
-    return asked.rfile.read(int(asked.headers.get("Content-Length", 0)))
+def body_of(request: BaseHTTPRequestHandler) -> bytes:
+    return request.rfile.read(int(request.headers.get("Content-Length", 0)))
 
 
-def respond(asked: BaseHTTPRequestHandler, status: int, content: bytes, kind: str) -> None:
-    asked.send_response(status)
-    asked.send_header("Content-Type", kind)
-    asked.send_header("Content-Length", str(len(content)))
-    asked.end_headers()
-    if asked.command != "HEAD":
-        asked.wfile.write(content)
+def respond(request: BaseHTTPRequestHandler, status: int, content: bytes, kind: str) -> None:
+    request.send_response(status)
+    request.send_header("Content-Type", kind)
+    request.send_header("Content-Length", str(len(content)))
+    request.end_headers()
+    if request.command != "HEAD":
+        request.wfile.write(content)
 
 
-def _refuse(asked: BaseHTTPRequestHandler, code: int, kind: str, message: str) -> None:
-    _answer(asked, code, {"error": {"message": message, "type": kind, "code": code}})
+def _refuse(request: BaseHTTPRequestHandler, code: int, kind: str, message: str) -> None:
+    _answer(request, code, {"error": {"message": message, "type": kind, "code": code}})
 
 
-def _answer(asked: BaseHTTPRequestHandler, status: int, answer: Any) -> None:
-    respond(asked, status, json.dumps(answer).encode(), "application/json")
+def _answer(request: BaseHTTPRequestHandler, status: int, answer: Any) -> None:
+    respond(request, status, json.dumps(answer).encode(), "application/json")

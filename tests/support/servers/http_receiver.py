@@ -44,9 +44,9 @@ class HttpReceiver:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def take(self, one: Posted) -> int:
+    def take(self, request: Posted) -> int:
         with self._came:
-            self.posted.append(one)
+            self.posted.append(request)
             self._came.notify_all()
             return self.statuses.pop(0) if self.statuses else 200
 

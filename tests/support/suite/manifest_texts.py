@@ -12,11 +12,11 @@ PARTITION = tuple(column.data_type for column in parse_columns("dt STRING NOT NU
 
 def entry_of(line: str) -> ManifestEntry:
     name, *words = line.split()
-    keys, level, given = (1, 9), 0, {"bucket": "0", "of": "2", "dt": "a"}
+    keys, level, values = (1, 9), 0, {"bucket": "0", "of": "2", "dt": "a"}
     for word in words:
         if "=" in word:
             key, _, value = word.partition("=")
-            given[key] = value
+            values[key] = value
         elif word.startswith("L"):
             level = int(word[1:])
         else:
@@ -24,9 +24,9 @@ def entry_of(line: str) -> ManifestEntry:
             keys = (int(first), int(last))
     return ManifestEntry(
         kind=FileKind.ADD if name[0] == "+" else FileKind.DELETE,
-        partition=serialize_row([given["dt"]], PARTITION),
-        bucket=int(given["bucket"]),
-        total_buckets=int(given["of"]),
+        partition=serialize_row([values["dt"]], PARTITION),
+        bucket=int(values["bucket"]),
+        total_buckets=int(values["of"]),
         file=a_file(name[1:], keys=keys, level=level),
     )
 

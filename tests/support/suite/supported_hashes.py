@@ -41,7 +41,11 @@ def hashes_of(pin: str) -> set[str]:
 
 def main() -> None:
     for pin in sys.argv[1:]:
-        print(" \\\n    ".join([pin, *(f"--hash=sha256:{one}" for one in sorted(hashes_of(pin)))]))
+        print(
+            " \\\n    ".join(
+                [pin, *(f"--hash=sha256:{digest}" for digest in sorted(hashes_of(pin)))]
+            )
+        )
 
 
 if __name__ == "__main__":

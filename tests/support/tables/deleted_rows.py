@@ -42,14 +42,19 @@ def planned_delete(
         return None
     entry = rng.choice(entries)
     bucket = entry.partition, entry.bucket
-    there = deletion_vectors(table, latest, [bucket]).get(bucket, {}).get(entry.file.file_name)
+    stored_vector = (
+        deletion_vectors(table, latest, [bucket]).get(bucket, {}).get(entry.file.file_name)
+    )
     rows = [row for b in table.bucket_files(*bucket).read(entry.file) for row in b.to_pylist()]
     at = rng.randrange(len(rows))
-    one = DeletionVector.of_positions([at])
-    if there is not None and there.union(one).cardinality == there.cardinality:
+    new_vector = DeletionVector.of_positions([at])
+    if (
+        stored_vector is not None
+        and stored_vector.union(new_vector).cardinality == stored_vector.cardinality
+    ):
         return None
     live = table.manifests.read_index_manifest(latest.index_manifest)
-    changes = index_changes(table, live, bucket, deleted={entry.file.file_name: one})
+    changes = index_changes(table, live, bucket, deleted={entry.file.file_name: new_vector})
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
     delta = table.manifests.write_list([])
     snapshot = replace(

@@ -44,10 +44,10 @@ int_key_of = key_order(INT_KEY)
 """The order of keys of one INT column."""
 
 
-def a_file(name: str = "f", **given: Any) -> DataFileMeta:
+def a_file(name: str = "f", **fields: Any) -> DataFileMeta:
     """Metadata of a file of a table whose key is one INT; `keys=(1, 9)` are its ends."""
-    first, last = given.pop("keys", (1, 9))
-    number = given.pop("sequence", 0)
+    first, last = fields.pop("keys", (1, 9))
+    number = fields.pop("sequence", 0)
     defaults: dict[str, Any] = {
         "file_size": 100,
         "row_count": 1,
@@ -63,7 +63,7 @@ def a_file(name: str = "f", **given: Any) -> DataFileMeta:
         max_key=serialize_row([last], INT_KEY),
         key_stats=EMPTY_STATS,
         value_stats=EMPTY_STATS,
-        **{**defaults, **given},
+        **{**defaults, **fields},
     )
 
 
@@ -82,7 +82,7 @@ class MemoryFiles:
     rows_per_file: int = 1000
     read_rows: int = 1000
     stored: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    made: int = 0
+    file_count: int = 0
     open_writers: int = 0
 
     def data_writer(self, *, level: int, source: FileSource) -> MemoryFileWriter:
@@ -175,8 +175,8 @@ class MemoryFileWriter:
         limit = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
         for start in range(0, rows.num_rows, limit):
             part = rows.slice(start, limit).combine_chunks().to_batches()[0]
-            self.files.made += 1
-            name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.made}"
+            self.files.file_count += 1
+            name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.file_count}"
             self.done.append(self.files.store(name, part, self.level, self.source))
         return tuple(self.done)
 

@@ -28,4 +28,4 @@ def copy_of(table: FileStoreTable) -> FileStoreTable:
     """The table as it is, to be changed without it."""
     files = table.file_io
     assert isinstance(files, MemoryFileIO)
-    return replace(table, file_io=files.after_crash(kept=lambda _, size: size))
+    return replace(table, file_io=files.after_crash(surviving=lambda _, size: size))

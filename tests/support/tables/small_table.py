@@ -83,18 +83,18 @@ class CompactHere:
 
 @dataclass
 class SmallTable:
-    """A table to which rows are committed, an epoch a call."""
+    """A table to which each call of `commit` commits an epoch of rows.
+
+    Attributes:
+        epoch: the number of the next epoch.
+    """
 
     table: FileStoreTable
-    _commit: StreamTableCommit = field(init=False)
-    _epoch: int = 0
+    committer: StreamTableCommit = field(init=False)
+    epoch: int = 0
 
     def __post_init__(self) -> None:
-        self._commit = StreamTableCommit(self.table, "tester", CompactHere(self.table))
-
-    @property
-    def committer(self) -> StreamTableCommit:
-        return self._commit
+        self.committer = StreamTableCommit(self.table, "tester", CompactHere(self.table))
 
     @property
     def path(self) -> str:
@@ -102,20 +102,15 @@ class SmallTable:
 
     def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
-        first = self._commit.follow_and_wait()
-        basis = self._commit.buckets.basis
-        messages = self._messages(changes, first, basis) if changes else []
-        self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)
-        self._epoch += 1
+        first = self.committer.follow_and_wait()
+        basis = self.committer.buckets.basis
+        messages = write_changes(self.table, changes, first, basis) if changes else []
+        self.committer.commit_epoch(self.epoch, messages, properties=properties, basis=basis)
+        self.epoch += 1
 
     def compact(self) -> None:
         """Commit the compactions that are due."""
-        self._commit.compact_due()
-
-    def _messages(
-        self, changes: Sequence[Change], first: int, basis: BucketBasis = NO_BASIS
-    ) -> list[BucketChange]:
-        return write_changes(self.table, changes, first, basis)
+        self.committer.compact_due()
 
 
 def write_changes(

@@ -25,7 +25,9 @@ def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
 def sound_report(table: FileStoreTable) -> CheckReport:
     """What was looked at in a table in which nothing is wrong; rows may wait for a compaction."""
     check = _check(table, quick=False)
-    assert [one for one in check.findings() if one.kind is not FindingKind.WAITING_ROWS] == []
+    assert [
+        finding for finding in check.findings() if finding.kind is not FindingKind.WAITING_ROWS
+    ] == []
     return check.report
 
 

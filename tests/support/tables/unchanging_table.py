@@ -44,7 +44,9 @@ def versioned_table(**options: str) -> FileStoreTable:
 
 
 def story_of(table: FileStoreTable) -> Story:
-    return Story(table, {name: rows_of(table, one) for name, one in versions(table).items()})
+    return Story(
+        table, {name: rows_of(table, version) for name, version in versions(table).items()}
+    )
 
 
 def expire_to(table: FileStoreTable, keep: int = 2) -> None:

@@ -91,7 +91,7 @@ class Connect:
         offsets = self._call("GET", f"/connectors/{name}/offsets")["offsets"]
         return offsets[0]["offset"] if offsets else None
 
-    def wait_until(self, condition: Callable[[], bool], what: str, name: str) -> None:
+    def wait_until(self, condition: Callable[[], bool], goal: str, name: str) -> None:
         """Wait, as long as no task of the connector has failed."""
         deadline = time.monotonic() + _SECONDS_MAX
         while not condition():
@@ -99,7 +99,7 @@ class Connect:
             failed = [task["trace"] for task in status["tasks"] if task["state"] == "FAILED"]
             assert not failed, failed[0]
             if time.monotonic() > deadline:
-                raise AssertionError(f"waited for {what}: {status}\n{self._process.log()}")
+                raise AssertionError(f"waited for {goal}: {status}\n{self._process.log()}")
             time.sleep(0.1)
 
     def close(self) -> None:

@@ -90,10 +90,10 @@ def test_compose_mounts_and_waits_for_what_exists() -> None:
 def test_the_parts_of_compose_know_each_other() -> None:
     """Database → connector → topics → job → store; job → Prometheus → Grafana."""
     connector = json.loads((DOCKER / "debezium" / "shop.json").read_text())
-    made = re.findall(
+    tables = re.findall(
         r"^CREATE TABLE (\w+)", (DOCKER / "postgres" / "schema.sql").read_text(), re.M
     )
-    assert connector["table.include.list"].split(",") == [f"public.{name}" for name in made]
+    assert connector["table.include.list"].split(",") == [f"public.{name}" for name in tables]
     assert connector["database.hostname"] in SERVICES
     assert connector["database.dbname"] == SERVICES["database"]["environment"]["POSTGRES_DB"]
     environ = {name: "x" for name in SERVICES["app"]["environment"]}
@@ -101,7 +101,7 @@ def test_the_parts_of_compose_know_each_other() -> None:
     assert job.tables.separates_tables
     pattern = job.source.topic_pattern
     assert pattern is not None
-    topics = [f"{connector['topic.prefix']}.public.{name}" for name in made]
+    topics = [f"{connector['topic.prefix']}.public.{name}" for name in tables]
     for topic in topics:
         assert re.fullmatch(pattern, topic)
         assert topic in str(SERVICES["topics"]["command"]), "the broker makes none by itself"
@@ -181,11 +181,11 @@ def test_the_entrypoint_starts_what_spark_on_kubernetes_asks_for(tmp_path: Path)
 def test_the_health_check_is_the_jobs_answer(
     status: int, says: str, ends: tuple[int, str, str]
 ) -> None:
-    asked = []
+    paths = []
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            paths.append(self.path)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(says.encode())
@@ -199,7 +199,7 @@ def test_the_health_check_is_the_jobs_answer(
             env=environ, capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == ends
-    assert asked == ["/healthz"]
+    assert paths == ["/healthz"]
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def test_helm_makes_what_the_tests_look_at() -> None:
         pytest.skip("there is no helm here")
     subprocess.run(["helm", "lint", "--strict", CHART], check=True)
     for name in ("defaults", "everything"):
-        kept = (RENDERED / f"{name}.yaml").read_text()
-        assert list(yaml.safe_load_all(rendered(name))) == list(yaml.safe_load_all(kept))
+        checked_in = (RENDERED / f"{name}.yaml").read_text()
+        assert list(yaml.safe_load_all(rendered(name))) == list(yaml.safe_load_all(checked_in))
     wrong = ["helm", "template", str(CHART), "--kube-version", KUBERNETES, "--set", "replicas=2"]
     refused = subprocess.run(wrong, check=False, capture_output=True, text=True)
     assert refused.returncode != 0
@@ -140,8 +140,8 @@ def test_the_product_takes_the_charts_configuration(
     assert config.stream.metrics_port == 9400
 
 
-def loaded(made: Object, folder: Path, environ: Mapping[str, str]) -> Any:
-    [(name, text)] = made["data"].items()
+def loaded(config_map: Object, folder: Path, environ: Mapping[str, str]) -> Any:
+    [(name, text)] = config_map["data"].items()
     (folder / name).write_text(text)
     return load_config(folder / name, [], environ)
 
@@ -156,9 +156,9 @@ def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> Non
     [port] = APPLICATION["driver"]["ports"]
     assert config.stream.metrics_port == port["containerPort"]
     assert "spark" not in tomllib.loads(next(iter(SPARK["ConfigMap"]["data"].values())))
-    [made] = APPLICATION["driver"]["configMaps"]
-    assert made["name"] == SPARK["ConfigMap"]["metadata"]["name"]
-    assert APPLICATION["arguments"] == ["--conf", f"{made['path']}/job.toml"]
+    [config_map] = APPLICATION["driver"]["configMaps"]
+    assert config_map["name"] == SPARK["ConfigMap"]["metadata"]["name"]
+    assert APPLICATION["arguments"] == ["--conf", f"{config_map['path']}/job.toml"]
 
 
 def test_the_application_starts_the_jvm_as_ingest_does() -> None:
@@ -168,15 +168,15 @@ def test_the_application_starts_the_jvm_as_ingest_does() -> None:
     wanted = {
         key: value.replace(str(LOG4J.parent), f"{OF_IMAGE}/launch") for key, value in ours.items()
     }
-    given = APPLICATION["sparkConf"]
-    assert wanted.items() <= given.items()
+    settings = APPLICATION["sparkConf"]
+    assert wanted.items() <= settings.items()
     if "STREAM_APP_PYSPARK" not in os.environ:  # another Spark has other jars than the image
         [hadoop] = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
         version = hadoop.stem.removeprefix("hadoop-client-api-")
         sets = (spark_kafka_set(APPLICATION["sparkVersion"]), s3a_set(version))
         path = ":".join(f"{OF_IMAGE}/jars/{stateful_set.name}/*" for stateful_set in sets)
-        assert given["spark.driver.extraClassPath"] == path
-        assert given["spark.executor.extraClassPath"] == path
+        assert settings["spark.driver.extraClassPath"] == path
+        assert settings["spark.executor.extraClassPath"] == path
         assert APPLICATION["sparkVersion"] == installed_spark_version()
 
 

@@ -81,16 +81,16 @@ def pins(name: str) -> dict[str, str]:
 def test_locks_hold_what_the_project_asks_for() -> None:
     run, dev = pins("requirements.lock"), pins("requirements-dev.lock")
     assert run.items() <= dev.items()
-    asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    names = {re.split(r"[<>=!~ \[]", name)[0].lower().replace("_", "-") for name in asked}
+    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    names = {re.split(r"[<>=!~ \[]", name)[0].lower().replace("_", "-") for name in requirements}
     assert names <= dev.keys()
 
 
 def test_locks_are_complete() -> None:
     """pip installs them without a look at dependencies; this environment is so installed."""
     pip_check = [sys.executable, "-m", "pip", "check"]
-    asked = subprocess.run(pip_check, capture_output=True, text=True, check=False)
-    assert asked.returncode == 0, asked.stdout
+    result = subprocess.run(pip_check, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
     assert '--no-deps "${@/#/-r}"' in (ROOT / "run.sh").read_text()
 
 

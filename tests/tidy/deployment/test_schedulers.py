@@ -28,7 +28,7 @@ def test_the_dag_asks_for_verbs_and_values_that_there_are() -> None:
     [dag] = blocks("On Airflow", "python")
     ast.parse(dag)
     assert set(re.findall(r'= stream_app\("(.*?)"', dag)) <= {verb.name for verb in VERBS}
-    status = {one.name for one in fields(TableStatus)}
+    status = {column.name for column in fields(TableStatus)}
     assert set(re.findall(r'table\["(.*?)"\]', dag)) == {"fresh_s", "state"} <= status
 
 

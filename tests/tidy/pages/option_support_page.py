@@ -59,11 +59,15 @@ def harmless_keys() -> set[str]:
 def refusals_rows() -> list[list[str]]:
     """The rows of the table of refusals."""
     rows = []
-    for one in REFUSALS:
-        key = one.key.replace("*", "…") + ("…" if one.key.endswith(".") else "")
-        purposes = ", ".join(text for purpose, text in _PURPOSES.items() if purpose in one.purposes)
-        why = ". ".join(
-            part for part in (one.why[:1].upper() + one.why[1:], "*May go*" * one.may_go) if part
+    for refusal in REFUSALS:
+        key = refusal.key.replace("*", "…") + ("…" if refusal.key.endswith(".") else "")
+        purposes = ", ".join(
+            text for purpose, text in _PURPOSES.items() if purpose in refusal.purposes
         )
-        rows.append([f"`{key}`", one.values.text, purposes, f"{why}." if why else ""])
+        why = ". ".join(
+            part
+            for part in (refusal.why[:1].upper() + refusal.why[1:], "*May go*" * refusal.may_go)
+            if part
+        )
+        rows.append([f"`{key}`", refusal.values.text, purposes, f"{why}." if why else ""])
     return rows

@@ -260,8 +260,8 @@ def options_page() -> str:
     parts += [SUPPORT, REFUSED, _table(HEAD, refusals_rows())]
     parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(harmless_keys())]
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
-    own = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
-    parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(own)]
+    job_options = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
+    parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(job_options)]
     return "\n".join(parts)
 
 
@@ -304,15 +304,17 @@ def _code(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _format_parts(of: FormatDeclaration) -> list[str]:
-    introduction = _FORMAT.format(name=of.name, section=of.section, introduction=of.introduction)
+def _format_parts(declaration: FormatDeclaration) -> list[str]:
+    introduction = _FORMAT.format(
+        name=declaration.name, section=declaration.section, introduction=declaration.introduction
+    )
     rows = [
         [
             f"`{option.key}`",
             " ".join(f"`{value}`" for value in option.only) or option.kind.name,
             option.meaning,
         ]
-        for option in of.options
+        for option in declaration.options
     ]
     return [
         _wrapped(introduction),

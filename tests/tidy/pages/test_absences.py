@@ -18,8 +18,17 @@ BELOW_APP = [
 ]
 _CLOCK = {"time", "monotonic", "sleep", "perf_counter"}
 _CONTAINERS = {"dict", "list", "set"}  # with arguments they are constants
-_MADE = {"deque", "OrderedDict", "defaultdict", "Lock", "RLock", "Event", "Condition", "lru_cache"}
-_MADE |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary"}
+_CONSTRUCTORS = {
+    "deque",
+    "OrderedDict",
+    "defaultdict",
+    "Lock",
+    "RLock",
+    "Event",
+    "Condition",
+    "lru_cache",
+}
+_CONSTRUCTORS |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary"}
 PURE = {
     "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.wire.wire_format",
@@ -113,8 +122,8 @@ def uses_time(tree: ast.AST) -> bool:
         match node:
             case ast.Attribute(value=ast.Name(id="time"), attr=attr) if attr in _CLOCK:
                 return True
-            case ast.Call(func=ast.Attribute(value=ast.Call(func=made), attr="wait")):
-                if ast.unparse(made).endswith("Event"):  # nobody sets it: it is a sleep
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=function), attr="wait")):
+                if ast.unparse(function).endswith("Event"):  # nobody sets it: it is a sleep
                     return True
             case ast.Call(func=ast.Attribute(attr="wait" | "awaitTermination"), args=[_, *_]):
                 return True
@@ -157,8 +166,8 @@ def state(tree: ast.Module) -> Iterator[ast.AST]:
     for node in tree.body:
         match node:
             case ast.Assign(value=ast.Call() as call) | ast.AnnAssign(value=ast.Call() as call):
-                made = ast.unparse(call.func).split("(")[0].split(".")[-1]
-                if made in _MADE or (made in _CONTAINERS and not call.args):
+                function = ast.unparse(call.func).split("(")[0].split(".")[-1]
+                if function in _CONSTRUCTORS or (function in _CONTAINERS and not call.args):
                     yield node
             case ast.AnnAssign(annotation=kind, value=ast.Dict(keys=[]) | ast.List(elts=[])):
                 if ast.unparse(kind).startswith(("dict", "list")):

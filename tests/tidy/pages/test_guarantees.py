@@ -22,11 +22,11 @@ def test_the_tests_that_a_footnote_names_exist(page: str) -> None:
     assert set(_MARK.findall(text_of(page))) == notes.keys()
     missing = []
     for named in notes.values():
-        for one in re.split(r",\s+", named):
-            file, _, test = one.partition("::")
+        for name in re.split(r",\s+", named):
+            file, _, test = name.partition("::")
             path = f"tests/{file}" if "." in file else f"tests/{file}.py"
             if not (ROOT / path).is_file() or (test and not _has(path, test)):
-                missing.append(one)
+                missing.append(name)
     assert missing == []
 
 

@@ -57,22 +57,25 @@ def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
 
 def test_options_of_the_migration_exist() -> None:
     """Each code in the second column is a key, an option, with or without a value, or a verb."""
-    known = {key.replace(".…", "") for key in configuration_keys()} | {*OPTIONS, *SOURCE_OPTIONS}
-    known |= {f"catalog.{key}" for key in catalog_options.OPTIONS} | {"[catalog]"}
-    for format_name, one in FORMATS.items():
-        known |= {option.key for option in one.options} | {format_name}
+    known_names = {key.replace(".…", "") for key in configuration_keys()} | {
+        *OPTIONS,
+        *SOURCE_OPTIONS,
+    }
+    known_names |= {f"catalog.{key}" for key in catalog_options.OPTIONS} | {"[catalog]"}
+    for format_name, declaration in FORMATS.items():
+        known_names |= {option.key for option in declaration.options} | {format_name}
     lines = [line for page in MIGRATION for line in text_of(page).splitlines()]
     rows = [line.split("|") for line in lines if line.startswith("| ") and "| --- |" not in line]
     ours = [code for row in rows for code in _CODE.findall(row[2])]
     assert len(ours) > 150
-    assert [code for code in ours if not _is_known(code, known)] == []
+    assert [code for code in ours if not _is_known(code, known_names)] == []
 
 
-def _is_known(code: str, known: set[str]) -> bool:
+def _is_known(code: str, known_names: set[str]) -> bool:
     name = code.partition(" = ")[0].strip('"')
     if code.startswith("stream-app "):
         return code.split()[1] in {verb.name for verb in VERBS}
     of_section = name.removeprefix("table.options.").removeprefix("sync.options.")
     of_format = re.sub(r"^source\.(debezium|canal|maxwell|ogg|dms|json)\.", "", name)
     open_ended = any(name.startswith(f"{key}.") for key in ("source.kafka", "spark", "file-system"))
-    return bool({name, of_section, of_format} & known) or open_ended
+    return bool({name, of_section, of_format} & known_names) or open_ended

@@ -101,10 +101,10 @@ def test_addresses(uris: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "millis"), [("", 600_000), ("30", 30_000), ("5ms", 5), ("2m", 120_000)]
+    ("text", "millis"), [("", 600_000), ("30", 30_000), ("5ms", 5), ("2m", 120_000)]
 )
-def test_durations_of_hive(given: str, millis: int) -> None:
-    assert timeout_ms({"hive.metastore.client.socket.timeout": given}) == millis
+def test_durations_of_hive(text: str, millis: int) -> None:
+    assert timeout_ms({"hive.metastore.client.socket.timeout": text}) == millis
 
 
 def site(folder: Path, **settings: str) -> dict[str, str]:

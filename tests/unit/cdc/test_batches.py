@@ -79,10 +79,10 @@ def test_deep_nesting_in_an_ignored_field() -> None:
     """The same levels are too many as in a column of the table, and beside any neighbour."""
     deep = "[" * 100_000 + "]" * 100_000
     odd = f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}'
-    for given in ([insert(1), odd], [odd, insert(1), "{}}"], [odd]):
-        decoded = a_format(COLUMNS).decode(messages(*given))
-        assert [row[2] for row in rows_of(decoded)] == [1] * (len(given) > 1)
-        reason = reasons_of(decoded)[given.index(odd)]
+    for texts in ([insert(1), odd], [odd, insert(1), "{}}"], [odd]):
+        decoded = a_format(COLUMNS).decode(messages(*texts))
+        assert [row[2] for row in rows_of(decoded)] == [1] * (len(texts) > 1)
+        reason = reasons_of(decoded)[texts.index(odd)]
         assert reason == "is nested too deeply: more than 128 levels"
 
 

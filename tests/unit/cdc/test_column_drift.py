@@ -91,7 +91,7 @@ def columns_of_one(value: str) -> set[DriftedColumn]:
     if "after" in document:
         before, after = document["before"], document["after"]
     else:
-        row = {name: one for name, one in document.items() if not name.startswith("__")}
+        row = {name: value for name, value in document.items() if not name.startswith("__")}
         before, after = (row, None) if document["__op"] == "d" else (None, row)
     unknown = {*(before or ()), *(after or ())} - NAMES
     missing = NAMES - set(NAMES if after is None else after)
@@ -134,7 +134,7 @@ def test_a_last_record_without_images_hides_no_column(decoder: str) -> None:
     if decoder == COMPILED:
         pytest.importorskip("numba")
     row = '{"id":1,"v":"a","w":"b","n":null,"j":null}'
-    plain, more = (event(after=one) for one in (row, row.replace("}", ',"phone":1}')))
+    plain, more = (event(after=image) for image in (row, row.replace("}", ',"phone":1}')))
     values = [plain] * 9 + [more] * 3 + [event("u")]
     decoded = a_format(COLUMNS, options={DECODER: decoder}).decoder.decode(messages(*values))
     assert decoded.bad.num_rows == 1

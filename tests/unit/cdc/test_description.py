@@ -84,7 +84,7 @@ def test_documents_are_variants_where_that_is_asked_for() -> None:
     decoded = a_format(columns, table.primary_keys, options=settings).decode(messages)
     assert list(reasons_of(decoded)) == [0]
     texts = [json_of(decoded.changes.rows.column(name)).drop_null() for name in names]
-    assert any(len(one) for one in texts)
+    assert any(len(text) for text in texts)
 
 
 def test_every_column_of_an_envelope_is_read_as_the_described_type() -> None:

@@ -30,15 +30,15 @@ MESSAGES, BATCH, ALONE = 10_000, 500, 400
 ALONE_STEP = 4
 """One message in so many is decoded alone too."""
 NAMES = parse_columns(COLUMNS).names
-WRAPPING = pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda one: one.name)
+WRAPPING = pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda wrapping: wrapping.name)
 
 
-def decode(given: list[Hostile], **options: str) -> DecodedBatch:
+def decode(hostile: list[Hostile], **options: str) -> DecodedBatch:
     decoder = a_format(COLUMNS, ("id",), options={**OPTIONS, **options})
-    return decoder.decode(messages(*(one.value for one in given)))
+    return decoder.decode(messages(*(message.value for message in hostile)))
 
 
-def check(given: list[Hostile], decoded: DecodedBatch) -> None:
+def check(hostile: list[Hostile], decoded: DecodedBatch) -> None:
     """Each message has become rows, or is quarantined, or is counted as skipped."""
     rows: dict[int, list[dict[str, Any]]] = {}
     for index, kind, *values in rows_of(decoded):
@@ -47,29 +47,31 @@ def check(given: list[Hostile], decoded: DecodedBatch) -> None:
     bad = reasons_of(decoded)
     assert not rows.keys() & bad.keys()
     assert decoded.bad.num_rows == len(bad), "set aside twice"
-    assert len(rows) + len(bad) + decoded.skipped == len(given), "some are lost"
-    for index, one in enumerate(given):
-        check_fate(one, rows.get(index), bad.get(index))
-    originals = [given[index].value for index in sorted(bad)]
+    assert len(rows) + len(bad) + decoded.skipped == len(hostile), "some are lost"
+    for index, message in enumerate(hostile):
+        check_fate(message, rows.get(index), bad.get(index))
+    originals = [hostile[index].value for index in sorted(bad)]
     assert decoded.bad.column("value").to_pylist() == originals
 
 
-def check_fate(one: Hostile, rows: list[dict[str, Any]] | None, reason: str | None) -> None:
-    where = f"{one.what}: {one.value[:300] if one.value else one.value!r}"
-    match one.fate:
+def check_fate(message: Hostile, rows: list[dict[str, Any]] | None, reason: str | None) -> None:
+    where = f"{message.description}: {message.value[:300] if message.value else message.value!r}"
+    match message.fate:
         case Fate.ROW:
-            assert rows == [{"": "+I", **one.row}], f"{where} {reason}"
+            assert rows == [{"": "+I", **message.row}], f"{where} {reason}"
         case Fate.BAD:
             assert reason is not None, f"{where} {rows}"
         case Fate.NO_ROW:
             assert rows is None, f"{where} {rows}"
         case Fate.ROW_OR_BAD if rows is not None:
             [row] = rows
-            for name, value in one.row.items():
-                if name not in one.touched:
+            for name, value in message.row.items():
+                if name not in message.touched:
                     assert row[name] == value, where
                 else:
-                    others = [one.row[other] for other in one.row if other not in (name, "y")]
+                    others = [
+                        message.row[other] for other in message.row if other not in (name, "y")
+                    ]
                     assert row[name] is None or row[name] not in others, where
 
 
@@ -77,9 +79,9 @@ def check_fate(one: Hostile, rows: list[dict[str, Any]] | None, reason: str | No
 @pytest.mark.slow
 def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
-    given = hostile_messages(wrapping, MESSAGES, rng)
+    hostile = hostile_messages(wrapping, MESSAGES, rng)
     for start in range(0, MESSAGES, BATCH):
-        part = given[start : start + BATCH]
+        part = hostile[start : start + BATCH]
         check(part, decode(part))
 
 
@@ -87,29 +89,29 @@ def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> N
 @pytest.mark.slow
 def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed + 1)
-    given = hostile_messages(wrapping, ALONE, rng)
-    check_alone(given, decode(given))
+    hostile = hostile_messages(wrapping, ALONE, rng)
+    check_alone(hostile, decode(hostile))
 
 
 @pytest.mark.slow
 @WRAPPING
 def test_every_size_between_the_harmless_and_the_absurd(wrapping: Wrapping) -> None:
-    given = graded_messages(wrapping)
-    decoded = decode(given)
-    check(given, decoded)
+    hostile = graded_messages(wrapping)
+    decoded = decode(hostile)
+    check(hostile, decoded)
     assert decoded.decoder_errors == 0
-    some = given[::ALONE_STEP]
+    some = hostile[::ALONE_STEP]
     check_alone(some, decode(some))
 
 
-def check_alone(given: list[Hostile], together: DecodedBatch) -> None:
+def check_alone(hostile: list[Hostile], together: DecodedBatch) -> None:
     """What becomes of each beside the others becomes of it alone."""
     decoder = a_format(COLUMNS, ("id",), options=OPTIONS)
     rows: list[tuple[Any, ...]] = []
     reasons: dict[int, str] = {}
-    for at, one in enumerate(given):
+    for at, message in enumerate(hostile):
         batch = pa.RecordBatch.from_pylist(
-            [{"topic": "t", "partition": 0, "offset": at, "value": one.value}], MESSAGE_SCHEMA
+            [{"topic": "t", "partition": 0, "offset": at, "value": message.value}], MESSAGE_SCHEMA
         )
         decoded = decoder.decode(batch)
         rows += [(at, *row[1:]) for row in rows_of(decoded)]
@@ -125,7 +127,7 @@ def test_any_value_in_any_column_harms_no_other(
     mode: Mapping[str, str], keeps: bool, seed: int
 ) -> None:
     """Each message has rows or a reason, and the same ones when it comes alone."""
-    given = values_in_columns(MESSAGES // 10, random.Random(f"{seed} {mode} {keeps}"))
+    values = values_in_columns(MESSAGES // 10, random.Random(f"{seed} {mode} {keeps}"))
 
     def fate(decoded: DecodedBatch) -> dict[int, list[Any]]:
         outcomes: dict[int, list[Any]] = {}
@@ -136,8 +138,8 @@ def test_any_value_in_any_column_harms_no_other(
         return {**outcomes, **{index: [reason] for index, reason in reasons.items()}}
 
     decoder = a_format(ALL_COLUMNS, options=mode, keep_update_before=keeps)
-    together = fate(decoder.decode(messages(*given)))
-    assert list(together.keys() ^ set(range(len(given)))) == []
-    for index in range(0, len(given), 20):
-        alone = fate(decoder.decode(messages(given[index])))
-        assert repr(alone[0]) == repr(together[index]), given[index]
+    together = fate(decoder.decode(messages(*values)))
+    assert list(together.keys() ^ set(range(len(values)))) == []
+    for index in range(0, len(values), 20):
+        alone = fate(decoder.decode(messages(values[index])))
+        assert repr(alone[0]) == repr(together[index]), values[index]

@@ -126,11 +126,11 @@ def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
 def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
     """Of several batches: the skipped messages, the tables, and the records by column."""
     columns: dict[Any, int] = {}
-    for one in decoded:
-        for column, sighting in one.drift.items():
+    for part in decoded:
+        for column, sighting in part.drift.items():
             columns[column] = columns.get(column, 0) + sighting.records
-    tables = {name for one in decoded for name in one.tables}
-    return sum(one.skipped for one in decoded), tables, columns
+    tables = {name for part in decoded for name in part.tables}
+    return sum(part.skipped for part in decoded), tables, columns
 
 
 def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFormat]:
@@ -153,8 +153,8 @@ def test_a_record_depends_on_no_other(seed: int) -> None:
     kinds = [message(rng, names) for _ in range(rng.choice([2, 5, 20]))]
     chosen = rng.choices(kinds, k=rng.choice([2, 10, 100]))
     together = next(formats).decode(batch(chosen))
-    alone = {one: next(formats).decode(batch([one])) for one in set(chosen)}
+    alone = {record: next(formats).decode(batch([record])) for record in set(chosen)}
     results = outcomes(together)
-    for at, one in enumerate(chosen):
-        assert results.get(at) == outcomes(alone[one]).get(0), one
-    assert sums([together]) == sums([alone[one] for one in chosen])
+    for at, record in enumerate(chosen):
+        assert results.get(at) == outcomes(alone[record]).get(0), record
+    assert sums([together]) == sums([alone[record] for record in chosen])

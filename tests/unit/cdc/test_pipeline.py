@@ -84,7 +84,7 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     for reason in reasons.values():
         assert reason.startswith(f"the decoder failed with {named}")
     bad = decoded.bad.to_pylist()
-    assert [(one["topic"], one["partition"]) for one in bad] == [("shop", 3)] * 5
+    assert [(record["topic"], record["partition"]) for record in bad] == [("shop", 3)] * 5
     assert bad[3]["value"] == values[500].encode()
 
 

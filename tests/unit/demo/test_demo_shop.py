@@ -47,11 +47,13 @@ def test_messages_are_those_that_debezium_sent() -> None:
         record = json.loads(line)
         pair = without_what_varies(record["key"]), without_what_varies(record["value"])
         captured.setdefault(record["topic"], []).append(pair)
-    made: dict[str, list[tuple[Any, Any]]] = {}
+    generated: dict[str, list[tuple[Any, Any]]] = {}
     for topic, key, value in life_again():
-        made.setdefault(topic, []).append((without_what_varies(key), without_what_varies(value)))
-    assert made.keys() == captured.keys()
-    for topic, messages in made.items():
+        generated.setdefault(topic, []).append(
+            (without_what_varies(key), without_what_varies(value))
+        )
+    assert generated.keys() == captured.keys()
+    for topic, messages in generated.items():
         for message, wanted in zip_longest(messages, captured[topic]):
             assert message == wanted
 

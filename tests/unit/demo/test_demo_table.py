@@ -25,7 +25,7 @@ def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
     progress.read_snapshots()
     assert (progress.read, progress.latest) == (0, 1), "another writer's tells of no source"
     snapshots = open_table(str(place)).snapshots
-    one = snapshots.snapshot(1)
+    snapshot = snapshots.snapshot(1)
     for number in (2, 3):
         end = json.dumps({"shop": {"0": number * 10, "1": 5}})
         document = json.loads(Path(f"{place}/snapshot/snapshot-1").read_text())
@@ -36,4 +36,4 @@ def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
     Path(f"{place}/snapshot/LATEST").write_text("3")
     progress.read_snapshots()
     assert (progress.read, progress.latest, progress.epoch) == (35, 3, 3)
-    assert progress.snapshots == {one.commit_kind.value: 3}
+    assert progress.snapshots == {snapshot.commit_kind.value: 3}

@@ -66,15 +66,15 @@ def test_one_of_many_processes_takes_a_name(io: FileIO, folder: str) -> None:
 def test_what_is_lost_on_the_network_is_no_lost_race(
     io: FileIO, folder: str, link: LossyLink, method: str, loss: Loss
 ) -> None:
-    lossy, there = over(link, folder)
-    assert not lossy.exists(there)  # connected
+    lossy, path = over(link, folder)
+    assert not lossy.exists(path)  # connected
     link.lose(method, loss)
-    assert lossy.create_if_absent(f"{there}/snapshot-1", b"1")
+    assert lossy.create_if_absent(f"{path}/snapshot-1", b"1")
     assert link.lost == 1
     assert io.read_bytes(f"{folder}/snapshot-1") == b"1"
-    assert not lossy.create_if_absent(f"{there}/snapshot-1", b"1"), "not even by the same bytes"
+    assert not lossy.create_if_absent(f"{path}/snapshot-1", b"1"), "not even by the same bytes"
     link.lose(method, loss)
-    lossy.overwrite(f"{there}/LATEST", b"2")
+    lossy.overwrite(f"{path}/LATEST", b"2")
     assert (link.lost, io.read_bytes(f"{folder}/LATEST")) == (2, b"2")
 
 
@@ -83,9 +83,9 @@ def test_a_lost_race_is_one_also_when_its_answer_is_lost(
     io: FileIO, folder: str, link: LossyLink, loss: Loss
 ) -> None:
     assert io.create_if_absent(f"{folder}/snapshot-1", b"1")
-    lossy, there = over(link, folder)
+    lossy, path = over(link, folder)
     link.lose("rename2", loss)
-    assert not lossy.create_if_absent(f"{there}/snapshot-1", b"1")
+    assert not lossy.create_if_absent(f"{path}/snapshot-1", b"1")
     assert link.lost == 1
     assert io.list_names(folder) == ["snapshot-1"]
 
@@ -94,7 +94,7 @@ def test_a_creation_with_an_unknown_outcome_is_an_error(
     io: FileIO, folder: str, link: LossyLink
 ) -> None:
     """Ours was created and is replaced, before we come to look."""
-    lossy, there = over(link, folder)
+    lossy, location = over(link, folder)
     assert isinstance(lossy, HdfsFileIO)
     link.lose("rename2", Loss.ANSWER)
     read_bytes = lossy.read_bytes
@@ -105,8 +105,8 @@ def test_a_creation_with_an_unknown_outcome_is_an_error(
 
     object.__setattr__(lossy, "read_bytes", replaced)
     with pytest.raises(OSError, match="may or may not have been created") as caught:
-        lossy.create_if_absent(f"{there}/snapshot-1", b"1")
-    assert caught.value.filename == f"{there}/snapshot-1"
+        lossy.create_if_absent(f"{location}/snapshot-1", b"1")
+    assert caught.value.filename == f"{location}/snapshot-1"
 
 
 def test_a_file_is_read_whole_whose_last_block_is_not_reported_yet(
@@ -126,12 +126,12 @@ def test_a_file_is_read_whole_whose_last_block_is_not_reported_yet(
 
 def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link: LossyLink) -> None:
     io.write_bytes(f"{folder}/f", b"12345")
-    lossy, there = over(link, folder)
+    lossy, path = over(link, folder)
     reads: list[tuple[str, Callable[[], object]]] = [
-        ("getFileInfo", lambda: lossy.exists(f"{there}/f")),
-        ("getListing", lambda: lossy.list_names(there)),
-        ("getBlockLocations", lambda: lossy.read_bytes(f"{there}/f")),
-        ("delete", lambda: lossy.delete(f"{there}/none")),
+        ("getFileInfo", lambda: lossy.exists(f"{path}/f")),
+        ("getListing", lambda: lossy.list_names(path)),
+        ("getBlockLocations", lambda: lossy.read_bytes(f"{path}/f")),
+        ("delete", lambda: lossy.delete(f"{path}/none")),
     ]
     for number, (method, read) in enumerate(reads, start=1):
         link.lose(method, Loss.ANSWER)
@@ -140,8 +140,8 @@ def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link:
 
 
 def test_a_file_whose_writing_failed_is_given_up_at_once(folder: str, link: LossyLink) -> None:
-    lossy, there = over(link, folder)
-    sink = lossy.open_output(f"{there}/data")
+    lossy, path = over(link, folder)
+    sink = lossy.open_output(f"{path}/data")
     sink.write(b"1" * 3_000_000)
     link.lose("complete", Loss.REQUEST)
     with pytest.raises(OSError, match="data"):
@@ -184,10 +184,10 @@ def test_a_name_service_and_mounts_are_known_by_hadoops_files(
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     name = folder.rpartition("/")[2]
     for number, location in enumerate((f"hdfs://lake/{name}", f"viewfs://all/warehouse/{name}")):
-        there, mounted = file_io_of(location)
-        assert mounted.create_if_absent(f"{there}/{number}", b"1")
+        path, mounted = file_io_of(location)
+        assert mounted.create_if_absent(f"{path}/{number}", b"1")
         assert io.read_bytes(f"{folder}/{number}") == b"1"
-        assert [status.name for status in mounted.list_status(there)][-1] == str(number)
+        assert [status.name for status in mounted.list_status(path)][-1] == str(number)
 
 
 def test_errors_are_the_systems_and_in_few_words(

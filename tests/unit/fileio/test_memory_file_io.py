@@ -33,7 +33,7 @@ def test_what_is_written_is_seen_at_once_and_lost_in_a_crash() -> None:
     sink.write(b"123")
     assert files.read_bytes("/t/f") == b"123"
     assert files.after_crash().list_names("/t") == []
-    assert files.after_crash(kept=lambda _, size: size - 1).read_bytes("/t/f") == b"12"
+    assert files.after_crash(surviving=lambda _, size: size - 1).read_bytes("/t/f") == b"12"
     files.sync("/t/f")
     sink.write(b"456")
     sink.close()

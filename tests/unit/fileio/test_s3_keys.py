@@ -147,8 +147,8 @@ def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
     driver = file_io_of(path, options)[1]
     driver.write_bytes(path, b"1")
     rotate(s3, tmp_path)
-    there: FileIO = pickle.loads(pickle.dumps(driver))
-    assert there.read_bytes(path) == b"1", "keys of the past, and the files of this machine"
+    in_task: FileIO = pickle.loads(pickle.dumps(driver))
+    assert in_task.read_bytes(path) == b"1", "keys of the past, and the files of this machine"
     driver.read_bytes(path)
     shipped = pickle.dumps(driver)
     for name in ("access", "secret", "token"):
@@ -254,8 +254,8 @@ def test_keys_beat_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     variables = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_PROFILE": "nobody"}
     assert s3_options({}, variables).keys == S3Keys(access_key="k", secret_key="s")
-    given = {"s3.access-key": "k", "s3.secret-key": "s"}
-    assert s3_options(given, {"AWS_PROFILE": "nobody"}).source is None
+    settings = {"s3.access-key": "k", "s3.secret-key": "s"}
+    assert s3_options(settings, {"AWS_PROFILE": "nobody"}).source is None
 
 
 class Container:
@@ -263,14 +263,14 @@ class Container:
 
     def __init__(self) -> None:
         container = self
-        self.asked = 0
+        self.requests = 0
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                container.asked += 1
+                container.requests += 1
                 end = datetime.now(UTC) + timedelta(minutes=4)
                 answer = {
-                    "AccessKeyId": f"access-key-{container.asked}",
+                    "AccessKeyId": f"access-key-{container.requests}",
                     "SecretAccessKey": "s",
                     "Token": "t",
                     "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ"),

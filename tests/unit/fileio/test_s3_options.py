@@ -27,8 +27,8 @@ def test_variables_fill_in() -> None:
 
 
 def test_an_option_beats_a_variable_and_keys_belong_together() -> None:
-    given = {"s3.access-key": "mine", "s3.secret-key": "own", "s3.region": "us-west-2"}
-    options = s3_options(given, VARIABLES)
+    settings = {"s3.access-key": "mine", "s3.secret-key": "own", "s3.region": "us-west-2"}
+    options = s3_options(settings, VARIABLES)
     assert options.keys == S3Keys(access_key="mine", secret_key="own")
     assert (options.region, options.endpoint) == ("us-west-2", "http://localhost:9000")
 
@@ -39,8 +39,8 @@ def test_names_are_those_of_paimon_and_of_hadoop(prefix: str) -> None:
         ("access-key", "secret-key", "path.style.access"),
         ("access.key", "secret.key", "path-style-access"),
     ):
-        given = {prefix + access: "a", prefix + secret: "s", prefix + style: "true"}
-        assert s3_options({**given, "other": "x"}, {}) == S3Options(
+        settings = {prefix + access: "a", prefix + secret: "s", prefix + style: "true"}
+        assert s3_options({**settings, "other": "x"}, {}) == S3Options(
             keys=S3Keys(access_key="a", secret_key="s"), path_style=True
         )
 
@@ -80,8 +80,8 @@ def test_errors_about_options_hide_their_values(options: dict[str, str], problem
 def test_where_the_bucket_stands(
     endpoint: str | None, path_style: bool | None, url: str | None, virtual_host: bool
 ) -> None:
-    given = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}
-    options = s3_options({key: value for key, value in given.items() if value}, {})
+    arguments = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}
+    options = s3_options({key: value for key, value in arguments.items() if value}, {})
     settings = options.store_settings("b")
     assert settings.get("aws_endpoint_url_s3") == url
     assert settings["virtual_hosted_style_request"] == virtual_host

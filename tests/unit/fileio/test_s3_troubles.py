@@ -104,16 +104,16 @@ def test_whoever_has_answered_is_waited_for_longer(s3: S3Server) -> None:
     path = f"s3://{s3.new_bucket()}/t/f"
     io = file_io_of(path, s3.options)[1]
     io.write_bytes(path, b"1")
-    asked = 0
+    requests = 0
 
     def ail(method: str, _: str) -> None:
-        nonlocal asked
-        asked += 1
-        s3.error = (503, "SlowDown") if asked <= 5 else None
+        nonlocal requests
+        requests += 1
+        s3.error = (503, "SlowDown") if requests <= 5 else None
 
     s3.before = ail
     assert io.read_bytes(path) == b"1"
-    assert asked == 6
+    assert requests == 6
 
 
 OPTIONS = {"s3.access-key": "k", "s3.secret-key": "s"}

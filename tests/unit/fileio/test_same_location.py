@@ -32,7 +32,7 @@ def test_a_local_folder(table: Path, written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("location", "other", "same"),
     [
         ("s3://lake/shop.db/t", "s3a://lake/shop.db/t/", True),
         ("s3n://lake/shop.db/t", "s3://lake/shop.db/t", True),
@@ -46,9 +46,9 @@ def test_a_local_folder(table: Path, written: str) -> None:
         ("hdfs:///shop.db/t", "hdfs://nn/shop.db/u", False),
     ],
 )
-def test_a_store(one: str, other: str, *, same: bool) -> None:
-    assert is_same_location(one, other) is same
-    assert is_same_location(other, one) is same
+def test_a_store(location: str, other: str, *, same: bool) -> None:
+    assert is_same_location(location, other) is same
+    assert is_same_location(other, location) is same
 
 
 def test_a_location_that_nobody_knows_is_refused() -> None:

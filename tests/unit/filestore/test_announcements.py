@@ -20,7 +20,7 @@ from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedErro
 
 EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))
 ROLLBACK = RollbackAnnouncement(target=3, going={4: "manifest-list-a-1", 5: ""})
-SAID: dict[str, tuple[Any, Any]] = {
+ANNOUNCEMENTS: dict[str, tuple[Any, Any]] = {
     "expiry": (EXPIRY, ExpiryAnnouncement(begin=3, end=9, end_list="manifest-list-b-0")),
     "rollback": (ROLLBACK, RollbackAnnouncement(target=1, going={})),
 }
@@ -28,46 +28,48 @@ KINDS: dict[str, Any] = {"expiry": ExpiryAnnouncement, "rollback": RollbackAnnou
 FOLDERS = {"expiry": "tag/expiring", "rollback": "tag/rolling-back"}
 
 
-def of(who: str, file_io: FileIO, root: Path) -> Announcements[Any]:
-    return Announcements(file_io, str(root), KINDS[who])
+def announcements_of(kind: str, file_io: FileIO, root: Path) -> Announcements[Any]:
+    return Announcements(file_io, str(root), KINDS[kind])
 
 
-@pytest.mark.parametrize("who", SAID)
-def test_what_was_announced_is_there_until_it_is_withdrawn(tmp_path: Path, who: str) -> None:
-    announcements, said = of(who, LocalFileIO(), tmp_path), SAID[who]
+@pytest.mark.parametrize("kind", ANNOUNCEMENTS)
+def test_what_was_announced_is_there_until_it_is_withdrawn(tmp_path: Path, kind: str) -> None:
+    announcements, pair = announcements_of(kind, LocalFileIO(), tmp_path), ANNOUNCEMENTS[kind]
     assert announcements.announcements() == {}
-    one, other = (announcements.announce(announcement) for announcement in said)
-    assert announcements.announcements() == {one: said[0], other: said[1]}
+    name, other = (announcements.announce(announcement) for announcement in pair)
+    assert announcements.announcements() == {name: pair[0], other: pair[1]}
     assert TagManager(LocalFileIO(), str(tmp_path)).tags() == []
-    announcements.withdraw(one)
-    announcements.withdraw(one)
-    assert announcements.announcements() == {other: said[1]}
+    announcements.withdraw(name)
+    announcements.withdraw(name)
+    assert announcements.announcements() == {other: pair[1]}
 
 
 def test_each_sees_its_own_kind(tmp_path: Path) -> None:
-    expiries, rollbacks = (of(who, LocalFileIO(), tmp_path) for who in SAID)
+    expiries, rollbacks = (
+        announcements_of(kind, LocalFileIO(), tmp_path) for kind in ANNOUNCEMENTS
+    )
     expiry, rollback = expiries.announce(EXPIRY), rollbacks.announce(ROLLBACK)
     assert expiries.announcements() == {expiry: EXPIRY}
     assert rollbacks.announcements() == {rollback: ROLLBACK}
 
 
-@pytest.mark.parametrize("who", SAID)
+@pytest.mark.parametrize("kind", ANNOUNCEMENTS)
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"begin": 3}'])
-def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, who: str, text: str) -> None:
-    announcements = of(who, LocalFileIO(), tmp_path)
-    file = tmp_path / "tag" / announcements.announce(SAID[who][0])
+def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, kind: str, text: str) -> None:
+    announcements = announcements_of(kind, LocalFileIO(), tmp_path)
+    file = tmp_path / "tag" / announcements.announce(ANNOUNCEMENTS[kind][0])
     file.write_text(text)
-    with pytest.raises(CorruptFileError, match=f"cannot read a {FOLDERS[who]} file") as raised:
+    with pytest.raises(CorruptFileError, match=f"cannot read a {FOLDERS[kind]} file") as raised:
         announcements.announcements()
     assert raised.value.where == str(file)
-    assert raised.value.fix == f"when no {who} of the table is running, delete the file"
+    assert raised.value.fix == f"when no {kind} of the table is running, delete the file"
 
 
-@pytest.mark.parametrize("who", SAID)
-def test_what_seemed_to_fail_was_not_said(tmp_path: Path, who: str) -> None:
+@pytest.mark.parametrize("kind", ANNOUNCEMENTS)
+def test_what_seemed_to_fail_was_not_said(tmp_path: Path, kind: str) -> None:
     fault = Fault(at=0, mode="after")
-    announcements = of(who, FaultyFileIO(fault), tmp_path)
+    announcements = announcements_of(kind, FaultyFileIO(fault), tmp_path)
     with pytest.raises(InjectedError):
-        announcements.announce(SAID[who][0])
+        announcements.announce(ANNOUNCEMENTS[kind][0])
     assert fault.has_struck
     assert announcements.announcements() == {}

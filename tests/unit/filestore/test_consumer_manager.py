@@ -39,13 +39,13 @@ def test_consumers_are_listed_by_name_and_deleted(manager: ConsumerManager) -> N
     assert manager.consumers() == []
     manager.reset("b", 5)
     manager.reset("a", 2**40)
-    assert [(one.consumer_id, one.next_snapshot) for one in manager.consumers()] == [
+    assert [(consumer.consumer_id, consumer.next_snapshot) for consumer in manager.consumers()] == [
         ("a", 2**40),
         ("b", 5),
     ]
     manager.delete("a")
     manager.delete("never there")
-    assert [one.consumer_id for one in manager.consumers()] == ["b"]
+    assert [consumer.consumer_id for consumer in manager.consumers()] == ["b"]
 
 
 def test_a_consumer_that_was_forgotten_stays_away_after_a_power_cut() -> None:
@@ -70,8 +70,8 @@ def test_expiry_must_leave_what_the_slowest_living_consumer_wants(manager: Consu
     assert manager.min_next_snapshot(NOW, 60_001) == 3
     assert manager.min_next_snapshot(NOW, 60_000) == 9
     assert manager.min_next_snapshot(NOW, 1) is None
-    assert [one.consumer_id for one in manager.expire(NOW, 60_000)] == ["idle"]
-    assert [one.consumer_id for one in manager.consumers()] == ["alive"]
+    assert [consumer.consumer_id for consumer in manager.expire(NOW, 60_000)] == ["idle"]
+    assert [consumer.consumer_id for consumer in manager.consumers()] == ["alive"]
 
 
 def test_what_is_no_consumer_is_passed_over(manager: ConsumerManager) -> None:
@@ -80,7 +80,7 @@ def test_what_is_no_consumer_is_passed_over(manager: ConsumerManager) -> None:
     folder.joinpath(".consumer-a.tmp").write_text("half")
     folder.joinpath("README").write_text("notes")
     folder.joinpath("consumer-folder").mkdir()
-    assert [one.consumer_id for one in manager.consumers()] == ["a"]
+    assert [consumer.consumer_id for consumer in manager.consumers()] == ["a"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "7", "{}", '{"nextSnapshot": "7"}'])

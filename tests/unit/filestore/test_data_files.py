@@ -47,10 +47,10 @@ def files_of(table: FileStoreTable, batch_rows: int = 100) -> BucketFiles:
     return table.bucket_files(PARTITION, 0, batch_rows=batch_rows)
 
 
-def rows(table: FileStoreTable, given: Sequence[dict[str, Any]], first: int = 0) -> pa.RecordBatch:
+def rows(table: FileStoreTable, values: Sequence[dict[str, Any]], first: int = 0) -> pa.RecordBatch:
     full = [
         {"_SEQUENCE_NUMBER": first + index, "_VALUE_KIND": 0, **row}
-        for index, row in enumerate(given)
+        for index, row in enumerate(values)
     ]
     return pa.RecordBatch.from_pylist(full, table.layout().schema)
 
@@ -69,12 +69,12 @@ def read(table: FileStoreTable, file: DataFileMeta) -> list[dict[str, Any]]:
 
 def test_metadata_is_exact(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    given: list[dict[str, Any]] = [
+    values: list[dict[str, Any]] = [
         {"k": 1, "s": "b", "d": 1.5, "t": None, "_VALUE_KIND": 3, "_SEQUENCE_NUMBER": 17},
         {"k": 2, "s": None, "d": None, "t": None, "_VALUE_KIND": 1, "_SEQUENCE_NUMBER": 4},
         {"k": 9, "s": "a" * 20, "d": -3.0, "t": None, "_VALUE_KIND": 2, "_SEQUENCE_NUMBER": 8},
     ]
-    [file] = write(table, rows(table, given[:1]), rows(table, given[1:]))
+    [file] = write(table, rows(table, values[:1]), rows(table, values[1:]))
     path = Path(table.location, "bucket-0", file.file_name)
     assert file.file_size == path.stat().st_size
     assert (file.row_count, file.delete_row_count) == (3, 2)
@@ -90,11 +90,11 @@ def test_metadata_is_exact(tmp_path: Path) -> None:
     assert deserialize_row(file.value_stats.min_values, types) == (1, "a" * 16, -3.0, None)
     assert deserialize_row(file.value_stats.max_values, types) == (9, "b", 1.5, None)
     assert file.value_stats.null_counts == (0, 1, 1, 3)
-    assert read(table, file) == [dict(row) for row in normal_rows(_whole(table, given))]
+    assert read(table, file) == [dict(row) for row in normal_rows(_whole(table, values))]
 
 
-def _whole(table: FileStoreTable, given: Sequence[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_batches([rows(table, given)])
+def _whole(table: FileStoreTable, values: Sequence[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_batches([rows(table, values)])
 
 
 def test_nan_has_no_place_between_bounds(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_nan_has_no_place_between_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["1 kb", "8 kb", "64 kb"])
 def test_files_roll_at_their_target_size(tmp_path: Path, target: str) -> None:
     table = a_table(tmp_path, target_file_size=target)
-    given = [{"k": k, "s": hashlib.sha256(b"%d" % k).hexdigest()} for k in range(3000)]
-    parts = [rows(table, given[start : start + 300], start) for start in range(0, 3000, 300)]
+    values = [{"k": k, "s": hashlib.sha256(b"%d" % k).hexdigest()} for k in range(3000)]
+    parts = [rows(table, values[start : start + 300], start) for start in range(0, 3000, 300)]
     files = write(table, *parts)
     wanted = table.schema.target_file_size
     assert len(files) > 1
@@ -157,8 +157,8 @@ def test_an_abort_leaves_nothing(tmp_path: Path) -> None:
     table = a_table(tmp_path, target_file_size="1 kb")
     writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
     for start in range(0, 600, 200):
-        given = [{"k": start + k, "s": f"{k * 7919:060x}"} for k in range(200)]
-        writer.write(rows(table, given))
+        values = [{"k": start + k, "s": f"{k * 7919:060x}"} for k in range(200)]
+        writer.write(rows(table, values))
     folder = Path(table.location, "bucket-0")
     assert len(list(folder.iterdir())) > 1
     writer.abort()
@@ -171,9 +171,9 @@ def test_a_failure_and_an_abort_leave_nothing(tmp_path: Path, at: int) -> None:
     fault = Fault(at=at, mode="half")
     table = replace(whole, file_io=FaultyFileIO(fault=fault))
     writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
-    given = [{"k": k, "s": f"{k * 7919:060x}"} for k in range(400)]
+    values = [{"k": k, "s": f"{k * 7919:060x}"} for k in range(400)]
     with pytest.raises(InjectedError):
-        _write_and_close(writer, [rows(table, given[:200]), rows(table, given[200:])])
+        _write_and_close(writer, [rows(table, values[:200]), rows(table, values[200:])])
     writer.abort()
     left = [path for path in Path(table.location).glob("bucket-0/*") if path.stat().st_size > 4]
     assert left == []

@@ -30,7 +30,7 @@ FILE = DataFileMeta(
 
 def stats_of(*columns: str) -> SimpleStats:
     """W has 5 to 9 and one null; the others are null."""
-    types = [one.data_type.as_nullable() for one in SCHEMA.fields if one.name in columns]
+    types = [column.data_type.as_nullable() for column in SCHEMA.fields if column.name in columns]
     low, high = ([value if name == "w" else None for name in columns] for value in (5, 9))
     return SimpleStats(
         min_values=serialize_row(low, types),

@@ -56,7 +56,7 @@ def file_at(
     return CopiedFile(path, tuple(columns.split(", ")), schema, 250)
 
 
-def made(copies: LookupCopies, path: str) -> LookupCopy | None:
+def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
     return copies.make(file_at(path), rows(250), hashes_of)
 
 
@@ -74,7 +74,7 @@ def folders(copies: LookupCopies) -> list[Path]:
 
 
 def test_rows_of_a_hash_come_in_the_order_of_the_file(tmp_path: Path) -> None:
-    copy = made(copies_in(tmp_path), "a")
+    copy = made_copy(copies_in(tmp_path), "a")
     assert copy is not None
     assert found_in(copy, 249, 7, 130, 131) == [
         (6, "v6"), (7, "v7"), (130, "v130"), (131, "v131"), (248, "v248"), (249, "v249"),
@@ -87,7 +87,7 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
 
     def rows_beside_another_task() -> Iterator[pa.RecordBatch]:
         yield from rows(250)
-        assert made(theirs, "a") is not None
+        assert made_copy(theirs, "a") is not None
 
     copy = ours.make(file_at("a"), rows_beside_another_task(), hashes_of)
     assert copy is not None
@@ -105,7 +105,7 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "emptied", "other bytes", "gone"])
 def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, damage: str) -> None:
     copies = copies_in(tmp_path)
-    made(copies, "a")
+    made_copy(copies, "a")
     (folder,) = folders(copies)
     data = (folder / name).read_bytes()
     match damage:
@@ -118,7 +118,7 @@ def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, dama
         case "gone":
             (folder / name).unlink()
     assert copies.find(file_at("a")) is None
-    copy = made(copies, "a")
+    copy = made_copy(copies, "a")
     assert copy is not None
     assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
 
@@ -138,19 +138,19 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
     copies = copies_in(tmp_path, clock)
     (left,) = folders(copies)
     assert copies.find(file_at("a")) is None
-    assert made(copies, "a") is not None
+    assert made_copy(copies, "a") is not None
     assert left in folders(copies)
     clock.millis = int(left.stat().st_mtime * 1000) + 24 * HOUR_MS
-    made(copies, "b")
+    made_copy(copies, "b")
     assert left not in folders(copies)
 
 
 def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_path: Path) -> None:
     clock = StandingClock()
     copies, others = copies_in(tmp_path, clock), copies_in(tmp_path, clock, table="other")
-    made(copies, "used")
-    made(copies, "unused")
-    made(others, "unused")
+    made_copy(copies, "used")
+    made_copy(copies, "unused")
+    made_copy(others, "unused")
     clock.millis += HOUR_MS - 1
     assert copies.find(file_at("used")) is not None
     clock.millis += 1
@@ -162,19 +162,19 @@ def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_pat
 
 def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     clock = StandingClock()
-    made(copies_in(tmp_path, clock), "a")
+    made_copy(copies_in(tmp_path, clock), "a")
     (first,) = folders(copies_in(tmp_path))
     size = sum(file.stat().st_size for file in first.iterdir())
     counts = Counter[str]()
     copies = replace(copies_in(tmp_path, clock, most=size * 2), count=counts.update)
     for path in "bc":
         clock.millis += 1000
-        made(copies, path)
+        made_copy(copies, path)
     clock.millis += 1000
     assert copies.find(file_at("b")) is not None
     clock.millis += 1000
     mapped = copies.find(file_at("b"))
-    made(copies, "d")
+    made_copy(copies, "d")
     assert counts == {
         "lookup_made": 3,
         COPIED_BYTES: 3 * size,
@@ -185,7 +185,7 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     assert [path for path in "abcd" if copies.find(file_at(path))] == ["b", "d"]
     clock.millis += 1000
     copies.find(file_at("d"))
-    made(copies, "e")
+    made_copy(copies, "e")
     assert copies.find(file_at("b")) is None
     assert mapped is not None
     assert found_in(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
@@ -193,11 +193,11 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     small = copies_in(tmp_path, most=1000)
-    assert made(small, "a") is None
+    assert made_copy(small, "a") is None
     assert folders(small) == []
     (tmp_path / "file").write_text("")
     nowhere = copies_in(tmp_path / "file")
-    assert made(nowhere, "a") is None
+    assert made_copy(nowhere, "a") is None
     assert "no local copy of a for look-ups" in caplog.text
 
 
@@ -205,7 +205,7 @@ def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptu
 @pytest.mark.parametrize("whose", ["root", "parent"])
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path, whose: str) -> None:
     copies = copies_in(tmp_path / "stream_app")
-    assert made(copies, "a") is not None
+    assert made_copy(copies, "a") is not None
     os.chown(copies.root if whose == "root" else copies.root.parent, 4711, 4711)
     assert copies.find(file_at("a")) is None
-    assert made(copies, "a") is None
+    assert made_copy(copies, "a") is None

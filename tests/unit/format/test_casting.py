@@ -26,12 +26,12 @@ at = dt.datetime.fromisoformat
 
 def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
     old, new = parse_data_type(stored), parse_data_type(wanted)
-    given = pa.array([None, *values, None], arrow_type(old))
+    array = pa.array([None, *values, None], arrow_type(old))
     # A slice, as a part of a batch is one.
-    cells = read_as(given.slice(1, len(values)), old, new)
+    cells = read_as(array.slice(1, len(values)), old, new)
     assert cells.type == arrow_type(new)
-    assert len(read_as(given.slice(0, 0), old, new)) == 0
-    assert read_as(given.slice(0, 1), old, new).null_count == 1
+    assert len(read_as(array.slice(0, 0), old, new)) == 0
+    assert read_as(array.slice(0, 1), old, new).null_count == 1
     return cells.to_pylist()
 
 
@@ -80,9 +80,9 @@ def test_each_pair_keeps_nulls_and_takes_no_rows() -> None:
         "TIMESTAMP(9)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP(9) WITH LOCAL TIME ZONE",
     ]  # fmt: skip
     pairs = [(a, b) for a in kinds for b in kinds if a != b]
-    known = [pair for pair in pairs if can_be_read_as(*map(parse_data_type, pair))]
-    assert len(known) > 100
-    for stored, wanted in known:
+    readable = [pair for pair in pairs if can_be_read_as(*map(parse_data_type, pair))]
+    assert len(readable) > 100
+    for stored, wanted in readable:
         assert cast(stored, wanted, []) == []
         assert cast(stored, wanted, [None, None]) == [None, None]
 

@@ -41,11 +41,11 @@ def described(footer: pq.FileMetaData, columns: RowType, **how: Any) -> Describe
     """Name → (min, max, null count) of the columns that are not left out."""
     pairs = list(zip(columns.names, columns.types, strict=True))
     stats, names = value_stats(FooterStats(footer), pairs, **how)
-    kept = columns.names if names is None else names
-    types = columns.project(kept).types
+    chosen = columns.names if names is None else names
+    types = columns.project(chosen).types
     return dict(
         zip(
-            kept,
+            chosen,
             zip(
                 deserialize_row(stats.min_values, types),
                 deserialize_row(stats.max_values, types),

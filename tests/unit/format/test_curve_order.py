@@ -62,10 +62,10 @@ def test_words_never_contradict_the_order_of_values(name: str, data: st.DataObje
     words = ordered_words(column, data_type).tolist()
     assert words[0] == 0
     pairs = [(value.encode() if isinstance(value, str) else value) for value in values]
-    for (one, word), (other, another) in itertools.combinations(
+    for (key, word), (other, another) in itertools.combinations(
         zip(pairs, words[1:], strict=True), 2
     ):
-        if one < other:
+        if key < other:
             assert word <= another
-        elif other < one:
+        elif other < key:
             assert another <= word

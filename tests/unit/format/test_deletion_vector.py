@@ -34,8 +34,8 @@ FAR_POSITIONS = st.sets(NEAR | st.integers(0, 2**34), max_size=50)
 
 
 def positions_of(vector: dict[str, Any]) -> list[int]:
-    given = vector["deleted_positions"]
-    return list(range(5_000)) if isinstance(given, str) else given
+    positions = vector["deleted_positions"]
+    return list(range(5_000)) if isinstance(positions, str) else positions
 
 
 def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
@@ -79,10 +79,10 @@ def test_a_64_bit_vector_may_have_empty_parts_as_javas_have() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), POSITIONS), min_size=1, max_size=5), st.integers(1, 900))
-def test_any_vectors_survive_a_file(given: list[tuple[bool, set[int]]], target: int) -> None:
+def test_any_vectors_survive_a_file(drawn: list[tuple[bool, set[int]]], target: int) -> None:
     vectors = {
         f"data-{number}": DeletionVector.of_positions(list(rows), bitmap64=is_64)
-        for number, (is_64, rows) in enumerate(given)
+        for number, (is_64, rows) in enumerate(drawn)
     }
     decoded: dict[str, DeletionVector] = {}
     files = list(encode_deletion_vector_files(vectors, target_size=target))
@@ -92,7 +92,7 @@ def test_any_vectors_survive_a_file(given: list[tuple[bool, set[int]]], target: 
         assert len(without_last) <= target, "a full file would have taken one more vector"
     assert all(len(data) > target for data, _ in files[:-1])
     assert decoded == vectors
-    for (is_64, rows), vector in zip(given, decoded.values(), strict=True):
+    for (is_64, rows), vector in zip(drawn, decoded.values(), strict=True):
         assert (vector.is_64, vector.cardinality) == (is_64, len(rows))
         assert vector.positions().tolist() == sorted(rows)
 

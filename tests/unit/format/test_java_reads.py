@@ -224,16 +224,16 @@ def test_java_reads_what_we_write(
     thin: bool,
     options: dict[str, str],
 ) -> None:
-    made = HandMadeTable(tmp_path / "d.db" / "t", a_schema(columns, **options), thin=thin)
-    made.publish([*made.partition(19_723), *made.partition(-1)])
-    expected = made.expected()
-    assert sorted_rows(paimon_java.read(made.path)) == sorted_rows(expected)
-    assert sorted_rows(normal_rows(pypaimon.read(made.path))) == sorted_rows(expected)
+    table = HandMadeTable(tmp_path / "d.db" / "t", a_schema(columns, **options), thin=thin)
+    table.publish([*table.partition(19_723), *table.partition(-1)])
+    expected = table.expected()
+    assert sorted_rows(paimon_java.read(table.path)) == sorted_rows(expected)
+    assert sorted_rows(normal_rows(pypaimon.read(table.path))) == sorted_rows(expected)
     # Filters prune by the statistics, and by the bucket when the whole key is given.
-    one = expected[1_234]
+    example = expected[1_234]
     for names in (("dt", "id", "name"), *((name,) for name in FILTERED)):
-        where = {name: one[name] for name in names}
-        rows = paimon_java.read(made.path, where=where)
+        where = {name: example[name] for name in names}
+        rows = paimon_java.read(table.path, where=where)
         wanted = [row for row in expected if all(row[name] == where[name] for name in names)]
         matching = [row for row in rows if all(row[name] == where[name] for name in names)]
         assert sorted_rows(matching) == sorted_rows(wanted), where
@@ -241,10 +241,10 @@ def test_java_reads_what_we_write(
 
 @pytest.mark.java
 def test_java_continues_what_we_wrote(paimon_java: PaimonJava, tmp_path: Path) -> None:
-    made = HandMadeTable(tmp_path / "d.db" / "t", a_schema(COLUMNS), thin=False)
-    made.publish(made.partition(19_723))
-    expected = made.expected()
+    table = HandMadeTable(tmp_path / "d.db" / "t", a_schema(COLUMNS), thin=False)
+    table.publish(table.partition(19_723))
+    expected = table.expected()
     changed = expected[5] | {"i": -5, "bin": None}
-    paimon_java.write(made.path, [("+U", changed), ("-D", expected[6])], identifier=2)
+    paimon_java.write(table.path, [("+U", changed), ("-D", expected[6])], identifier=2)
     after = [*expected[:5], changed, *expected[7:]]
-    assert sorted_rows(paimon_java.read(made.path)) == sorted_rows(after)
+    assert sorted_rows(paimon_java.read(table.path)) == sorted_rows(after)

@@ -150,11 +150,11 @@ def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
     parquet_writer(sink, expected, file.schema.core_options).close()
     ours = pq.ParquetFile(io.BytesIO(sink.getvalue()))
     assert parquet.schema_arrow.names == expected.names
-    for java, own in zip(parquet.schema, ours.schema, strict=True):
-        assert java.physical_type == own.physical_type, java.name
-        assert java.max_definition_level == own.max_definition_level, java.name
+    for java, our_column in zip(parquet.schema, ours.schema, strict=True):
+        assert java.physical_type == our_column.physical_type, java.name
+        assert java.max_definition_level == our_column.max_definition_level, java.name
         if not str(java.logical_type).startswith("Time("):  # Java calls them UTC, nobody reads it
-            assert str(java.logical_type) == str(own.logical_type), java.name
+            assert str(java.logical_type) == str(our_column.logical_type), java.name
     ids = [field.metadata[b"PARQUET:field_id"] for field in parquet.schema_arrow]
     assert ids == [field.metadata[b"PARQUET:field_id"] for field in expected]
 

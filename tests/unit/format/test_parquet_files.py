@@ -93,9 +93,9 @@ def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
     )
     assert mixed.pop("n")
     assert mixed == alone
-    kept = pq.ParquetFile(io.BytesIO(written(rows_of(beside, 3)))).schema_arrow
-    assert [field.metadata for field in kept] == [field.metadata for field in beside]
-    assert [field.nullable for field in kept] == [field.nullable for field in beside]
+    schema = pq.ParquetFile(io.BytesIO(written(rows_of(beside, 3)))).schema_arrow
+    assert [field.metadata for field in schema] == [field.metadata for field in beside]
+    assert [field.nullable for field in schema] == [field.nullable for field in beside]
 
 
 def test_statistics_beside_nanoseconds_are_those_without() -> None:

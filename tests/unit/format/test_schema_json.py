@@ -60,8 +60,8 @@ def test_what_is_unknown_is_left_out() -> None:
 
 
 def test_options_are_texts() -> None:
-    given: dict[str, Any] = {"bucket": 4}
-    schema = replace(SCHEMA, options=given)
+    options: dict[str, Any] = {"bucket": 4}
+    schema = replace(SCHEMA, options=options)
     assert plain_object(encode_schema(schema))["options"] == {"bucket": "4"}
     written = plain_object(encode_schema(schema))
     written["options"] = {"bucket": 4, "write-only": True}

@@ -19,20 +19,20 @@ class Memory:
     """Bytes at addresses that stay."""
 
     def __init__(self) -> None:
-        self.kept: list[object] = []
+        self.buffers: list[object] = []
 
     def put(self, cell: bytes | None, gap: int = 0) -> int:
         if cell is None:
             return 0
         room = ctypes.create_string_buffer(bytes(gap) + cell + b"\0" * gap)
-        self.kept.append(room)
+        self.buffers.append(room)
         return ctypes.addressof(room) + gap
 
 
 def in_one_buffer(memory: Memory, values: list[bytes | None], gap: int) -> list[int]:
     """Addresses of cells one after another, as they come from a broker."""
     room = ctypes.create_string_buffer(sum(len(value or b"") + gap for value in values) + 1)
-    memory.kept.append(room)
+    memory.buffers.append(room)
     at, calls = ctypes.addressof(room), []
     for value in values:
         if value is None:

@@ -26,10 +26,10 @@ class Calls:
     """Asks librdkafka, and counts the messages."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.message_count = 0
 
     def __call__(self, pointers: Int64s) -> Int64s:
-        self.asked += len(pointers)
+        self.message_count += len(pointers)
         return library().timestamps(pointers)
 
 
@@ -48,10 +48,10 @@ def test_later_batches_ask_for_both_ends() -> None:
     _memory, pointers = messages(word)
     stamps = MessageStamps(calls, word)
     assert stamps.timestamps(pointers).tolist() == STAMPS
-    assert calls.asked == len(STAMPS)
+    assert calls.message_count == len(STAMPS)
     assert stamps.timestamps(pointers[::-1]).tolist() == STAMPS[::-1]
     assert stamps.timestamps(pointers[1:2]).tolist() == STAMPS[1:2]
-    assert calls.asked == len(STAMPS) + 4
+    assert calls.message_count == len(STAMPS) + 4
 
 
 @pytest.mark.parametrize("agrees_first", [False, True])
@@ -64,9 +64,9 @@ def test_a_word_that_differs_is_never_read_again(agrees_first: bool) -> None:
     if agrees_first:
         assert stamps.timestamps(others).tolist() == STAMPS
     assert stamps.timestamps(pointers).tolist() == STAMPS
-    calls.asked = 0
+    calls.message_count = 0
     assert stamps.timestamps(others).tolist() == STAMPS
-    assert calls.asked == len(STAMPS)
+    assert calls.message_count == len(STAMPS)
 
 
 def test_without_a_word_all_are_asked_for() -> None:
@@ -74,7 +74,7 @@ def test_without_a_word_all_are_asked_for() -> None:
     calls = Calls()
     stamps = MessageStamps(calls, None)
     assert stamps.timestamps(pointers).tolist() == stamps.timestamps(pointers).tolist() == STAMPS
-    assert calls.asked == 2 * len(STAMPS)
+    assert calls.message_count == 2 * len(STAMPS)
 
 
 def test_functions_that_return_no_word_of_the_message() -> None:

@@ -122,7 +122,7 @@ def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) 
     assert reasons[4].startswith("has a schema that is not Avro's")
     assert "which the schema registry does not have" in reasons[6]
     assert "has half of a surrogate pair in its name" in reasons[7]
-    assert not {2**31, 2**32 - 1} & set(registry.asked), "no registry counts so far"
+    assert not {2**31, 2**32 - 1} & set(registry.requested_ids), "no registry counts so far"
 
 
 def test_apicurios_references_that_nest_too_deeply_refuse_their_schema() -> None:
@@ -146,15 +146,15 @@ def test_numbers_without_a_schema_refuse_their_messages_alone(
 
 def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Registry) -> None:
     patient, hasty = (SchemaRegistry((registry.url,), refused_s=age) for age in (3600, 0))
-    for one in (patient, patient, hasty):
+    for client in (patient, patient, hasty):
         with pytest.raises(UnreadableRecordError, match="does not have"):
-            one.schema(900)
-    assert registry.asked.count(900) == 2
+            client.schema(900)
+    assert registry.requested_ids.count(900) == 2
     registry.schemas[900] = {"schema": json.dumps(GOOD)}
     with pytest.raises(UnreadableRecordError):
         patient.schema(900)
     assert hasty.schema(900).text == hasty.schema(900).text == json.dumps(GOOD)
-    assert registry.asked.count(900) == 3
+    assert registry.requested_ids.count(900) == 3
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
@@ -162,13 +162,13 @@ def test_a_registry_that_cannot_answer_now_is_asked_again_and_refuses_nobody(
     registry: Registry, status: int
 ) -> None:
     clock, number = Watched(), registry.add(GOOD)
-    one = SchemaRegistry((registry.url,), pauses_s=(1, 2), clock=clock)
+    client = SchemaRegistry((registry.url,), pauses_s=(1, 2), clock=clock)
     registry.refusals[number] = [(status, "")] * 3
     with pytest.raises(SourceError, match=f"does not give schema {number}: .*HTTP {status}"):
-        one.schema(number)
-    assert (clock.waited, registry.asked.count(number)) == ([1, 2], 3)
+        client.schema(number)
+    assert (clock.waited, registry.requested_ids.count(number)) == ([1, 2], 3)
     registry.refusals[number] = [(status, "")]
-    assert one.schema(number).text == json.dumps(GOOD)
+    assert client.schema(number).text == json.dumps(GOOD)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -240,9 +240,9 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_memory")
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_schema_refuses_its_messages_alone(registry: Registry, what: str) -> None:
-    kind, body = HOSTILE[what]
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_schema_refuses_its_messages_alone(registry: Registry, case: str) -> None:
+    kind, body = HOSTILE[case]
     number = 5000 + len(registry.schemas)
     schema = envelope({"name": "x", "type": kind})
     registry.schemas[number] = {"schema": json.dumps(schema)}

@@ -69,9 +69,9 @@ class TableOfVersions:
         written = pa.concat_batches([window.window.batch for window in windows])
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)
-        kept = order[last]
-        deleted = both.column(VALUE_KIND).to_numpy()[kept] == int(RowKind.DELETE)
-        self.rows = rows_at(both, kept[~deleted])
+        places = order[last]
+        deleted = both.column(VALUE_KIND).to_numpy()[places] == int(RowKind.DELETE)
+        self.rows = rows_at(both, places[~deleted])
         return int(written.num_rows)
 
     def versions(self) -> list[Version]:

@@ -36,17 +36,17 @@ INT = SHAPES[0]
 
 
 def writer_of(
-    shape: Shape, files: MemoryFiles, *, limit: int, changelog: bool = False, **given: Any
+    shape: Shape, files: MemoryFiles, *, limit: int, changelog: bool = False, **options: Any
 ) -> MergeTreeWriter:
     engine = Deduplicate()
-    ignored = given.pop("ignored_kinds", frozenset())
+    ignored = options.pop("ignored_kinds", frozenset())
     return MergeTreeWriter(
         layout=shape.layout,
         buffer=SortBufferWriteBuffer(
             layout=shape.layout,
             memory_limit=limit,
             merge_early=None if changelog else engine,
-            **given,
+            **options,
         ),
         merge_function=engine,
         files=files,
@@ -123,9 +123,9 @@ def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> No
     writer = writer_of(INT, files, limit=1_000, ignored_kinds=ignored)
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
-    kept = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
+    numbered_rows = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
     merged = merged_view(writer.prepare_commit().data, files, Deduplicate())
-    assert {key_in(INT)(row): row for row in merged} == newest(kept, INT)
+    assert {key_in(INT)(row): row for row in merged} == newest(numbered_rows, INT)
 
 
 def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
@@ -152,10 +152,10 @@ def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None
     writer = writer_of(INT, files, limit=1_000, spillable=False, spill_parent=str(tmp_path))
     for batch in some_rows(100):
         writer.write(batch)
-    made = writer.prepare_commit().data
-    assert len(made) > 1
-    assert [file.min_sequence_number for file in made] == sorted(
-        file.min_sequence_number for file in made
+    written = writer.prepare_commit().data
+    assert len(written) > 1
+    assert [file.min_sequence_number for file in written] == sorted(
+        file.min_sequence_number for file in written
     )
 
 
@@ -164,8 +164,8 @@ def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
     rows = [{VALUE_KIND: 0, "k": number, "v": "v"} for number in range(1000)]
     (batch,) = batches_of(rows, INT, 1000)
     writer.write(batch)
-    made = writer.prepare_commit().data
-    assert max(file.file_size for file in made) <= 1_250
+    written = writer.prepare_commit().data
+    assert max(file.file_size for file in written) <= 1_250
 
 
 def test_with_spill_one_flush_makes_one_file() -> None:
@@ -186,9 +186,9 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
         writer.write(batch)
         spilled.append(writer.buffer.spilled_bytes)
     assert 800_000 < max(spilled) <= 1_600_000
-    made = writer.prepare_commit().data
-    assert len(made) > 1
-    assert sum(file.row_count for file in made) == 6_000
+    written = writer.prepare_commit().data
+    assert len(written) > 1
+    assert sum(file.row_count for file in written) == 6_000
 
 
 def test_abort_leaves_no_file(tmp_path: Path) -> None:

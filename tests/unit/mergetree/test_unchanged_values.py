@@ -31,18 +31,18 @@ class Table:
 
     def __init__(self, files: MemoryFiles, rows: dict[int, dict[str, Any]]) -> None:
         self.files, self.rows = files, rows
-        self.asked: list[tuple[list[int], list[str]]] = []
+        self.lookups: list[tuple[list[int], list[str]]] = []
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
         wanted = keys.column("k").to_pylist()
-        self.asked.append((wanted, sorted(columns)))
+        self.lookups.append((wanted, sorted(columns)))
         every = dict(self.rows)
         for row in self.files.rows_of(newer):
             every[row["k"]] = row
-        known = {at: every[k] for at, k in enumerate(wanted) if k in every}
-        alive = {at: row for at, row in known.items() if not row.get(VALUE_KIND, 0) & 1}
+        stored = {at: every[k] for at, k in enumerate(wanted) if k in every}
+        alive = {at: row for at, row in stored.items() if not row.get(VALUE_KIND, 0) & 1}
         names = ["k", *columns]
         schema = pa.schema([LAYOUT.schema.field(name) for name in names])
         rows = [{name: row[name] for name in names} for row in alive.values()]
@@ -64,7 +64,7 @@ def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pydict(columns, schema)
     if not any(unchanged):
         return batch
-    messages = [None if one is None else first + at for at, one in enumerate(unchanged)]
+    messages = [None if name is None else first + at for at, name in enumerate(unchanged)]
     batch = batch.append_column(UNCHANGED, pa.array(unchanged, pa.string()))
     return batch.append_column(MESSAGE, pa.array(messages, pa.int64()))
 
@@ -112,7 +112,7 @@ def test_a_value_comes_from_the_table() -> None:
     rows, refused, table = written({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
     assert rows == ["+U 7 old new"]
     assert refused == []
-    assert table.asked == [([7], ["a"])]
+    assert table.lookups == [([7], ["a"])]
 
 
 def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
@@ -121,7 +121,7 @@ def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
     )
     assert rows == ["+U 7 newer 2"]
     assert not refused
-    assert table.asked == []
+    assert table.lookups == []
 
 
 def test_chains_are_followed_to_the_value_of_each_column() -> None:
@@ -148,7 +148,7 @@ def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
     _, _, table = written(
         old, [("+U", 3, ".", "x"), ("+U", 5, "y", "z"), ("+U", 4, "q", "r"), ("+U", 4, ".", "s")]
     )
-    assert table.asked == [([3], ["a"])]
+    assert table.lookups == [([3], ["a"])]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_large_values_are_restored_some_at_a_time() -> None:
     )
     assert len(rows) == len(old) + 1
     assert not refused
-    counts = [len(keys) for keys, _ in table.asked]
+    counts = [len(keys) for keys, _ in table.lookups]
     assert sum(counts) == len(old)
     assert max(counts[1:]) * 50_000 < 2 * PART_BYTES
 
@@ -209,18 +209,18 @@ def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -
         rows: list[Row] = []
         for place in range(int(random.integers(1, 30))):
             k, text = int(random.integers(40)), f"{number}-{place}-{'x' * 40}"
-            there = current.get(k)
-            if random.random() < 0.1 and there is not None:
+            stored = current.get(k)
+            if random.random() < 0.1 and stored is not None:
                 rows.append(("-D", k, None, None))
                 wanted.append(f"-D {k} None None")
                 del current[k]
                 continue
             a = LEFT_OUT if number > 5 and random.random() < 0.5 else f"a{text}"
             rows.append(("+U", k, a, f"b{text}"))
-            if a == LEFT_OUT and there is None:
+            if a == LEFT_OUT and stored is None:
                 refusals += 1
                 continue
-            value = there["a"] if a == LEFT_OUT and there is not None else a
+            value = stored["a"] if a == LEFT_OUT and stored is not None else a
             current[k] = a_row(k, value, f"b{text}")
             wanted.append(f"+U {k} {value} b{text}")
         batches.append(rows)

@@ -63,9 +63,9 @@ def arriving(
         yield batch
 
 
-def buffer_of(limit: int, *, changelog: bool = False, **given: Any) -> SortBufferWriteBuffer:
+def buffer_of(limit: int, *, changelog: bool = False, **options: Any) -> SortBufferWriteBuffer:
     early = None if changelog else Deduplicate()
-    return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, merge_early=early, **given)
+    return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, merge_early=early, **options)
 
 
 def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBatch]) -> int:

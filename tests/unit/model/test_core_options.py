@@ -55,8 +55,8 @@ def test_each_key_of_paimon_has_one_decision() -> None:
 
 
 def test_what_is_refused_for_reading_is_refused_for_writing_unless_it_only_chooses_rows() -> None:
-    reading = {one.key for one in REFUSALS if Purpose.READ in one.purposes}
-    writing = {one.key for one in REFUSALS if Purpose.WRITE in one.purposes}
+    reading = {refusal.key for refusal in REFUSALS if Purpose.READ in refusal.purposes}
+    writing = {refusal.key for refusal in REFUSALS if Purpose.WRITE in refusal.purposes}
     assert all(
         key.startswith(("scan.", "log.scan", "incremental-")) or key.endswith("-scan-mode")
         for key in reading - writing - {"query-auth.enabled"}

@@ -69,8 +69,10 @@ def test_small_tables_share_a_task() -> None:
     assert epochs_of([], 2) == []
 
 
-@pytest.mark.parametrize(("text", "what"), [("{", "is damaged"), ('{"version": 9}', "version 9")])
-def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, what: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"), [("{", "is damaged"), ('{"version": 9}', "version 9")]
+)
+def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(CheckpointError, match=what):
+    with pytest.raises(CheckpointError, match=problem):
         read_load(Folder(str(tmp_path), LocalFileIO()))

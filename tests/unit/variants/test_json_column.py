@@ -56,8 +56,8 @@ def both_ways(texts: Sequence[str | None]) -> tuple[pa.Array, list[bool]]:
     failed = [
         [False] * len(texts) if mask is None else mask.tolist() for mask in (quick[1], slow[1])
     ]
-    for text, one, other, *has_failed in zip(texts, quick[0], slow[0], *failed, strict=True):
-        assert (one.as_py(), has_failed[0]) == (other.as_py(), has_failed[1]), text
+    for text, value, other, *has_failed in zip(texts, quick[0], slow[0], *failed, strict=True):
+        assert (value.as_py(), has_failed[0]) == (other.as_py(), has_failed[1]), text
     return quick[0], failed[0]
 
 
@@ -68,10 +68,10 @@ def test_documents_are_what_they_were() -> None:
     assert values[-1].as_py() is None
     for document, text in zip(DOCUMENTS, json_of(values).to_pylist(), strict=False):
         number = float if re.search(r"[0-9]{39}", document) else Decimal  # else a double holds it
-        stored, given = (
-            json.loads(one, parse_int=number, parse_float=number) for one in (text, document)
+        stored, original = (
+            json.loads(source, parse_int=number, parse_float=number) for source in (text, document)
         )
-        assert stored == given
+        assert stored == original
 
 
 def test_what_is_no_document_fails_alone() -> None:
@@ -110,7 +110,7 @@ def test_random_documents_are_encoded_alike(seed: int) -> None:
             for text in texts
         ]
         values, failed = both_ways([*cut])
-        assert [value.is_valid for value in values] == [not one for one in failed]
+        assert [value.is_valid for value in values] == [not has_failed for has_failed in failed]
 
 
 def test_a_column_is_encoded_in_parts() -> None:

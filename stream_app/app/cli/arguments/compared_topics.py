@@ -12,7 +12,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.app.tables.job_catalog import job_place
+from stream_app.app.tables.job_catalog import job_table_folder
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.table.file_store_table import FileStoreTable
@@ -38,7 +38,7 @@ def compared_topics(
     if tables is None and args.source_kafka is None:
         return None, rules
     if tables is not None:
-        place = job_place(tables, table.name)
+        place = job_table_folder(tables, table.name)
         if place is None or not is_same_location(place, location):
             raise UsageError(
                 f"{args.conf} is the configuration of another table: {place or tables.name}",

@@ -17,7 +17,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
-from stream_app.app.ops.backfill.topic_backfill import Backfill
+from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
 from stream_app.app.ops.check.checked_tables import choice_of, splitter_of, state_of_job
 from stream_app.app.ops.check.database_sums import summed_database
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             )
         return _from_database(args, table, tables, source, scope)
     progress = ProgressLine.of_terminal()
-    backfill = Backfill(
+    backfill = TopicBackfill(
         table=table,
         source=source,
         rules=rules,

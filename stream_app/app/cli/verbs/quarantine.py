@@ -152,7 +152,7 @@ def _quarantine(
 
 def _of_folder(folder: str) -> Quarantine:
     quarantine = open_quarantine(folder, {})
-    if not quarantine.is_there:
+    if not quarantine.exists:
         raise UsageError(
             "there is no such folder",
             where=folder,

@@ -23,7 +23,7 @@ from stream_app.app.ops.inspect.job_status import (
     in_short,
 )
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.job_folders import checkpoint_of, not_begun
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
@@ -114,7 +114,7 @@ def _remarks(
 ) -> Iterator[str]:
     """Yield the notices about the job itself."""
     if read_state(checkpoint) is None:
-        yield not_begun(location)
+        yield not_begun_text(location)
     elif is_empty:
         yield "the job has not seen any table yet"
     if decoder := status.decoder():

@@ -31,11 +31,11 @@ class ApplicableRules(NamedTuple):
 
     Attributes:
         rules: the configuration with the table's made columns and filter.
-        lacking: the rules for all tables that do not fit this table, as texts.
+        inapplicable: the rules for all tables that do not fit this table, as texts.
     """
 
     rules: TableConfig
-    lacking: tuple[str, ...]
+    inapplicable: tuple[str, ...]
 
 
 def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
@@ -43,7 +43,7 @@ def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig
 
     It omits definitions whose columns the table has dropped.
     """
-    return _holding(sync, name, columns.names, there=columns.names).rules
+    return _applicable(sync, name, columns.names, existing=columns.names).rules
 
 
 def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
@@ -55,34 +55,34 @@ def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
     Raises:
         UsageError: a setting of this table does not fit its columns.
     """
-    holding = _holding(sync, name, columns.names, there=None)
+    applicable = _applicable(sync, name, columns.names, existing=None)
     try:
-        whole = holding.rules.made_columns.columns(columns, arrow_type)
+        whole = applicable.rules.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
             where=f"sync.computed-column, for the table {name}",
             fix=f"correct it, or give sync.tables.{name}.computed-column",
         ) from None
-    if holding.rules.filter is not None:
-        parse_predicate(holding.rules.filter, whole)
-    return holding
+    if applicable.rules.filter is not None:
+        parse_predicate(applicable.rules.filter, whole)
+    return applicable
 
 
 def columns_with_made(
     sync: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
     """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
-    asked = _holding(sync, name, columns.names, there=None).rules.made_columns
-    if both := sorted(asked.names.intersection(columns.names)):
+    made_columns = _applicable(sync, name, columns.names, existing=None).rules.made_columns
+    if both := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
             f"the source has a column {both[0]!r}, and the job would make another one of that name",
             where=f"the table {name}",
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",
         )
-    rules, lacking = rules_for(sync, name, columns)
-    return rules.made_columns.columns(columns, arrow_type), lacking
+    rules, inapplicable = rules_for(sync, name, columns)
+    return rules.made_columns.columns(columns, arrow_type), inapplicable
 
 
 def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
@@ -91,8 +91,8 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
     Raises:
         UsageError: the primary key has such a column.
     """
-    made = rules_for(sync, name, columns).rules.made_columns
-    for problem in key_problems(made, keys) if made and keys else ():
+    made_columns = rules_for(sync, name, columns).rules.made_columns
+    for problem in key_problems(made_columns, keys) if made_columns and keys else ():
         raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
 
 
@@ -100,11 +100,11 @@ def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     of_all = set()
-    for key, problem in _text_problems(_asked(sync, OneTable()), source):
+    for key, problem in _text_problems(_configured(sync, OneTable()), source):
         of_all.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
-        for key, problem in _text_problems(_asked(sync, rule), source):
+        for key, problem in _text_problems(_configured(sync, rule), source):
             if problem not in of_all:
                 yield f"sync.tables.{name}.{key}", problem
     takes_metadata = sync.metadata_column or any(rule.metadata_column for rule in tables.values())
@@ -117,6 +117,7 @@ def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple
 
 
 def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
+    """Yield (key, problem) for definitions and filters, whatever columns a table has."""
     yield from missing_metadata("metadata-column", rules.metadata_columns, source)
     for text in rules.computed_columns:
         with contextlib.suppress(DefinitionError):  # reported below
@@ -137,19 +138,19 @@ def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tu
         yield "filter", f"{error.problem} ({error.fix})"
 
 
-def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
+def _configured(sync: SyncConfig, rule: OneTable) -> TableConfig:
     """Return the configured rules for a table, whether they fit or not."""
-    prefix = own.metadata_column_prefix
+    prefix = rule.metadata_column_prefix
     prefix = sync.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
         computed_columns=tuple(
             text if sync.case_sensitive else _lowered(text)
-            for text in _chosen(own.computed_column, sync.computed_column)
+            for text in _chosen(rule.computed_column, sync.computed_column)
         ),
-        metadata_columns=_chosen(own.metadata_column, sync.metadata_column),
+        metadata_columns=_chosen(rule.metadata_column, sync.metadata_column),
         metadata_column_prefix=sync.cased([prefix])[0],
-        options={**sync.options, **own.options},
-        filter=sync.filter if own.filter is None else own.filter,
+        options={**sync.options, **rule.options},
+        filter=sync.filter if rule.filter is None else rule.filter,
     )
 
 
@@ -169,41 +170,50 @@ def _chosen(of_table: Names | None, of_all: Names) -> Names:
     return of_all if of_table is None else of_table
 
 
-def _holding(
-    sync: SyncConfig, name: str, columns: Collection[str], *, there: Collection[str] | None
+def _applicable(
+    sync: SyncConfig, name: str, columns: Collection[str], *, existing: Collection[str] | None
 ) -> ApplicableRules:
     """Return the rules that apply to a table.
 
-    If `there` is given, the table keeps only made columns among these.
+    Args:
+        columns: the names of the columns that a rule may read.
+        existing: the columns of an existing table, of which it keeps the made ones; None for a new
+            table, which gets all made columns.
     """
-    own = sync.table_rules.tables.get(name, OneTable())
-    asked, lacking = _asked(sync, own), list[str]()
-    made = asked.made_columns
-    prefix = asked.metadata_column_prefix
-    metadata = [key for key in asked.metadata_columns if there is None or f"{prefix}{key}" in there]
-    known = {*columns, *made.metadata}
-    texts = {parse_definition(text).name: text for text in asked.computed_columns}
+    rule = sync.table_rules.tables.get(name, OneTable())
+    configured, inapplicable = _configured(sync, rule), list[str]()
+    made_columns = configured.made_columns
+    prefix = configured.metadata_column_prefix
+    metadata = [
+        key
+        for key in configured.metadata_columns
+        if existing is None or f"{prefix}{key}" in existing
+    ]
+    names = {*columns, *made_columns.metadata}
+    texts = {parse_definition(text).name: text for text in configured.computed_columns}
     computed = []
-    for definition in made.computed:
-        taken = made.reference(definition)
-        is_there = there is None or definition.name in there
-        has_column = taken is None or taken in known
-        if is_there and (has_column or (there is None and own.computed_column is not None)):
+    for definition in made_columns.computed:
+        taken = made_columns.reference(definition)
+        is_wanted = existing is None or definition.name in existing
+        has_column = taken is None or taken in names
+        if is_wanted and (has_column or (existing is None and rule.computed_column is not None)):
             computed.append(texts[definition.name])
-            known.add(definition.name)
-        elif is_there:
-            lacking.append(f"computed-column {definition.name} does not hold: no column {taken}")
-    missing = set(named_columns(asked.filter or "")) - known
-    leaves_filter = bool(missing) and own.filter is None
+            names.add(definition.name)
+        elif is_wanted:
+            inapplicable.append(
+                f"computed-column {definition.name} does not hold: no column {taken}"
+            )
+    missing = set(named_columns(configured.filter or "")) - names
+    leaves_filter = bool(missing) and rule.filter is None
     if leaves_filter:
-        lacking.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
-    history = asked.history
-    keeps_history = history is not None and (there is None or set(history.names) <= set(there))
+        inapplicable.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
+    history = configured.history
+    keeps_history = history is not None and (existing is None or {*history.names} <= {*existing})
     rules = replace(
-        asked,
-        options=asked.options if keeps_history else {},
+        configured,
+        options=configured.options if keeps_history else {},
         computed_columns=tuple(computed),
         metadata_columns=tuple(metadata),
-        filter=None if leaves_filter else asked.filter,
+        filter=None if leaves_filter else configured.filter,
     )
-    return ApplicableRules(rules, tuple(lacking))
+    return ApplicableRules(rules, tuple(inapplicable))

@@ -19,7 +19,7 @@ from stream_app.model.source.origin import Origin
 class SingleTable(TablesOfJob):
     """The table of a job of one table, whose name in the job is ``DATABASE.TABLE``.
 
-    Its methods ignore their argument for a table's name or folder.
+    Its methods ignore the name, and the source table, that a job of a database needs.
     """
 
     section_name = "table"
@@ -58,29 +58,29 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.name`."""
         return f"{self.table.database}.{self.table.name}"
 
-    def path(self, _name: str) -> str:
+    def path(self, name: str) -> str:
         """See `TablesOfJob.path`."""
         return self.table.path
 
-    def paths(self, _met: Iterable[str]) -> Mapping[str, str]:
+    def paths(self, names: Iterable[str]) -> Mapping[str, str]:
         """See `TablesOfJob.paths`."""
         return {self.name: self.table.path}
 
-    def target(self, _origin: Origin) -> str:
+    def target(self, origin: Origin) -> str:
         """See `TablesOfJob.target`."""
         return self.table.path
 
-    def table_config(self, _name: str, _columns: RowType) -> TableConfig:
+    def table_config(self, name: str, columns: RowType) -> TableConfig:
         """See `TablesOfJob.table_config`."""
         return self.table
 
-    def expectations_of(self, _name: str, columns: RowType) -> Sequence[Expectation]:
+    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
         """See `TablesOfJob.expectations_of`."""
         for expectation in self.expectations.all:
             check_columns(expectation, self.table.name, columns)
         return self.expectations.all
 
-    def source_of(self, _name: str) -> SourceConfig:
+    def source_of(self, name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         return self.source
 
@@ -104,11 +104,11 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.separates_tables`."""
         return False
 
-    def part(self, _name: str) -> str:
+    def part(self, name: str) -> str:
         """See `TablesOfJob.part`."""
         return ""
 
-    def full_name(self, _name: str) -> str:
+    def full_name(self, name: str) -> str:
         """See `TablesOfJob.full_name`."""
         return self.name
 

@@ -1,4 +1,4 @@
-"""The tables of a job, with their folders, their settings and the choice of their messages.
+"""Declares the tables of a job: their folders, their settings and the choice of their messages.
 
 A job has one table (section ``[table]``) or those of a whole database (section ``[sync]``). Both
 are a `TablesOfJob`, so little code distinguishes them. Checkpoint, quarantine and history identify
@@ -162,31 +162,31 @@ class TablesOfJob(ABC):
         """Return the folder of a table, by its name in the job."""
 
     @abstractmethod
-    def paths(self, met: Iterable[str]) -> Mapping[str, str]:
+    def paths(self, names: Iterable[str]) -> Mapping[str, str]:
         """Return name in the job → folder, for each table.
 
         Args:
-            met: the names of tables in the job's checkpoint.
+            names: the names in the job of the tables that its checkpoint names.
         """
 
-    def new_name(self, _origin: Origin, _taken: Mapping[Origin, str]) -> str | None:
+    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
         """Return the name of the table to create for a source table, or None to create none.
 
         Args:
-            _taken: source table → its existing table.
+            taken: source table → its existing table.
         """
         return None
 
-    def assignment(self, _names: Sequence[str], _taken: Mapping[Origin, str]) -> Assignment | None:
+    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment | None:
         """Return the assignment of messages to tables, or None if all belong to one table.
 
         Args:
-            _names: the tables' names, in the order of their indexes.
-            _taken: source table → its table, as far as the caller knows.
+            names: the tables' names, in the order of their indexes.
+            taken: source table → its table, as far as the caller knows.
         """
         return None
 
-    def renames_of(self, _name: str) -> RenameReaction:
+    def renames_of(self, name: str) -> RenameReaction:
         """Return how a table reacts when its source renames a column."""
         return RenameReaction.NEW_COLUMN
 

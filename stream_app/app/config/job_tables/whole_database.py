@@ -108,9 +108,9 @@ class WholeDatabase(TablesOfJob):
         """See `TablesOfJob.path`."""
         return self.sync.path(name)
 
-    def paths(self, met: Iterable[str]) -> Mapping[str, str]:
+    def paths(self, names: Iterable[str]) -> Mapping[str, str]:
         """See `TablesOfJob.paths`."""
-        return {name: self.sync.path(name) for name in sorted(set(met))}
+        return {name: self.sync.path(name) for name in sorted(set(names))}
 
     @property
     def may_collide(self) -> bool:
@@ -155,12 +155,12 @@ class WholeDatabase(TablesOfJob):
         if self.sync.type_mapping:
             of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
         defaults = {key: value for key, value in of_database.items() if key in declared}
-        own = self.sync.format_options_of(name)
+        table_options = self.sync.format_options_of(name)
         return replace(
             self.source,
             merge_shards=True,  # the splitter has chosen the table by then
             lowers_names=self.lowers_names,
-            format_options={**defaults, **self.source.format_options, **own},
+            format_options={**defaults, **self.source.format_options, **table_options},
         )
 
     def full_key(self, option: str) -> str:

@@ -54,7 +54,7 @@ def alive_problems(state: JobMoment) -> list[str]:
     return []
 
 
-def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
+def staleness_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
     """Reasons why the tables may be behind; see `ready_problems`."""
     problems = []
     if state.looked_s is None:
@@ -83,7 +83,7 @@ def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -
     """
     problems = alive_problems(state)
     if state.phase == "running":
-        problems += source_problems(state.source, max_staleness_s, trigger_s)
+        problems += staleness_problems(state.source, max_staleness_s, trigger_s)
     else:
         problems.append(f"the job is {state.phase}")
     problems += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]

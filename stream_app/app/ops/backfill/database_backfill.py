@@ -28,7 +28,7 @@ from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
     WrittenRows,
-    all_rows,
+    all_keys,
     check_determined,
 )
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
@@ -41,7 +41,7 @@ from stream_app.app.ops.check.database_sums import (
 )
 from stream_app.app.ops.check.table_sums import TableSums, own_sums
 from stream_app.app.ops.load.first_load import DatabaseReading, load_format
-from stream_app.app.ops.load.row_queries import Chosen
+from stream_app.app.ops.load.row_queries import InCondition
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key, key_texts
 from stream_app.format.row_hash.row_sums import row_hashes
@@ -59,7 +59,7 @@ _KEYS_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseOutcome:
+class DatabaseBackfillOutcome:
     """The outcome of a backfill from a database.
 
     Attributes:
@@ -96,9 +96,9 @@ class DatabaseBackfill:
     source: SummedSource
     messages: WaitingMessages
     wait_s: float
-    scope: Scope = all_rows
+    scope: Scope = all_keys
 
-    def run(self, *, dry_run: bool) -> DatabaseOutcome:
+    def run(self, *, dry_run: bool) -> DatabaseBackfillOutcome:
         """Write the rows that differ, so that they equal those of the database.
 
         Raises:
@@ -134,7 +134,7 @@ class DatabaseBackfill:
             elif files := append.write_buckets(changes.parts()):  # step 5
                 snapshot = append.commit(files, {})
         differing, looked_at = compared.groups
-        return DatabaseOutcome(
+        return DatabaseBackfillOutcome(
             source=label,
             differing=len(compared.rows_there) + compared.moving,
             left=len(compared.rows_there) - len(keys) + compared.moving,
@@ -213,7 +213,9 @@ class _DifferingRows:
                 name=table.name, table=table.location, relation=name, after=None, until=None
             )
             for at in range(0, len(digests), _KEYS_MAX):
-                query = relation.row_query(now_ms, Chosen(digest, digests[at : at + _KEYS_MAX]))
+                query = relation.row_query(
+                    now_ms, InCondition(digest, digests[at : at + _KEYS_MAX])
+                )
                 rows = DatabaseRows(url=database.url, queries={name: query})
                 yield from rows.read([(0, whole)])
 
@@ -222,7 +224,7 @@ def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
     chosen = pa.array(list(keys), pa.large_binary())
 
     def within(rows: pa.RecordBatch) -> pa.RecordBatch:
-        asked = scope(rows)
-        return asked.filter(pc.is_in(key_texts(asked, side.keys), value_set=chosen))
+        in_scope = scope(rows)
+        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=chosen))
 
     return within

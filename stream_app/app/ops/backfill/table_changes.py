@@ -57,8 +57,8 @@ class WrittenRows:
         return not (self.added or self.changed or self.deleted)
 
 
-def all_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The scope of all keys."""
+def all_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return all rows, as the scope of all keys."""
     return rows
 
 
@@ -69,7 +69,7 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
         UsageError: the condition is invalid, or reads columns outside of the key.
     """
     if condition is None:
-        return all_rows
+        return all_keys
     keys = as_compared(table).schema
     fields = [field for field in keys.fields if field.name in keys.primary_keys]
     expression = to_expression(parse_predicate(condition, RowType(tuple(fields))))
@@ -110,7 +110,7 @@ class TableChanges:
     state: SourceCheck
     snapshot: Snapshot | None
     is_whole: bool
-    scope: Scope = all_rows
+    scope: Scope = all_keys
     _counts: Counter[int] = field(init=False, default_factory=Counter)
     _doubled: pa.RecordBatch | None = field(init=False, default=None)
 

@@ -26,7 +26,7 @@ from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
     WrittenRows,
-    all_rows,
+    all_keys,
     check_determined,
 )
 from stream_app.app.ops.check.omissions import Omissions
@@ -49,7 +49,7 @@ _USER = "backfill-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillOutcome:
+class TopicBackfillOutcome:
     """The outcome of a backfill.
 
     Attributes:
@@ -65,7 +65,7 @@ class BackfillOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfill:
+class TopicBackfill:
     """A backfill of one table.
 
     Attributes:
@@ -86,9 +86,9 @@ class Backfill:
     splitter: MessageSplitter = field(default_factory=AllToOneTable)
     choice: SourceChoice = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
-    scope: Scope = all_rows
+    scope: Scope = all_keys
 
-    def run(self, *, dry_run: bool) -> BackfillOutcome:
+    def run(self, *, dry_run: bool) -> TopicBackfillOutcome:
         """Write the rows that differ, so that the table equals the state of its topics.
 
         Raises:
@@ -130,7 +130,7 @@ class Backfill:
                 covered.mark(name, append.commit_user, snapshot.snapshot_id)
             else:
                 covered.mark(name, "")
-        return BackfillOutcome(
+        return TopicBackfillOutcome(
             read=count,
             is_whole=is_whole,
             covered=covered.count,
@@ -138,6 +138,7 @@ class Backfill:
         )
 
     def _check_messages(self, left: Omissions) -> None:
+        """Refuse a recreated topic, and messages that cannot be decoded."""
         if left.is_other_topic:
             raise SourceError(
                 "a topic ends before the place up to which the table's job has read: it was "

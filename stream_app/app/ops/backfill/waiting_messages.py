@@ -56,6 +56,7 @@ class WaitingMessages:
         return texts
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
+        """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, begins = table_end(self.table, self.source)
         newest = source_ends(self.source, _fail)
         if newest is None:
@@ -68,7 +69,7 @@ class WaitingMessages:
             for topic, partitions in newest.items()
             if not self.topics or topic in self.topics
         }
-        if lost := vanished_partitions({one: taken.get(one, {}) for one in wanted}, wanted):
+        if lost := vanished_partitions({name: taken.get(name, {}) for name in wanted}, wanted):
             raise WrongSourceError(
                 f"the topics lack what the table has read: {'; '.join(lost)}",
                 where=self.table.location,

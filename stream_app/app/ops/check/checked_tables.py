@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.tables.job_folders import checkpoint_of, not_begun
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun_text
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -28,7 +28,7 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
     if not paths and needs_one:
         is_begun = read_state(_checkpoint(tables)) is not None
         raise UsageError(
-            "the job has not seen any table yet" if is_begun else not_begun(tables.checkpoint),
+            "the job has not seen any table yet" if is_begun else not_begun_text(tables.checkpoint),
             where=tables.checkpoint,
             fix="run the job first, or name a table's folder",
         )

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.source.jdbc_connection import (
-    answers,
     database_errors,
     log_position,
     opened_database,
+    query_rows,
 )
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
 from stream_app.app.source.sql_texts import SumDialect, SummedColumn, dialect_of
@@ -62,7 +62,7 @@ class SummedDatabase:
             SourceError: the database refuses the query, or does not respond.
         """
         with database_errors(self.url):
-            return answers(self.connection, query)
+            return query_rows(self.connection, query)
 
     @property
     def is_replica(self) -> bool:
@@ -106,7 +106,7 @@ class SummedDatabase:
         path = dialect_of(self.url.driver).name(schema or self.url.database, name)
         with database_errors(self.url):
             try:
-                answers(self.connection, f"select 1 from {path} limit 0")
+                query_rows(self.connection, f"select 1 from {path} limit 0")
             except self.url.driver.load().Error as error:
                 if error.args[0] not in gone_codes:
                     raise

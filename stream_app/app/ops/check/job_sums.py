@@ -13,7 +13,7 @@ from itertools import chain
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
-from stream_app.app.source.relations import origin_of, relations_of
+from stream_app.app.source.relations import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
@@ -86,7 +86,7 @@ class JobSums:
         """
         url = self.database.url
         for (schema, name), relation in sorted(relations_of(self.database.connection, url).items()):
-            origin = origin_of(url, schema, name)
+            origin = relation_origin(url, schema, name)
             is_partitioned = relation.is_root or relation.is_partition
             if origin.database != url.database or is_partitioned or self._knows(origin):
                 continue

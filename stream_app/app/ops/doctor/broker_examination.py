@@ -23,7 +23,7 @@ from stream_app.app.ops.doctor.observation import (
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import other_format
 from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
-from stream_app.app.source.topic_messages import looked_at
+from stream_app.app.source.topic_messages import sampled_messages
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
@@ -32,7 +32,7 @@ _NAMES_MAX = 5
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerExamination:
     """Facts from the broker, which the doctor compares with the checkpoint.
 
     Attributes:
@@ -57,8 +57,8 @@ class Broker:
         if source.kind is not SourceKind.KAFKA:
             return
         if settings := unaskable_settings(source):
-            what = f"not asked, because of {', '.join(settings)}"
-            yield warning("broker", what, "start the job, and read its log")
+            text = f"not asked, because of {', '.join(settings)}"
+            yield warning("broker", text, "start the job, and read its log")
             return
         with SourceConnection(source, timeout_s=self.timeout_s) as connection:
             self.topics = connection.topics()
@@ -77,8 +77,8 @@ class Broker:
         yield from self._rights(ends)
         if times:
             newest = max(times.values())
-            what = "the newest message"
-            yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
+            whose = "the newest message"
+            yield from clock_observations("broker", whose, newest, self.clock, may_be_behind=True)
 
     def _rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""
@@ -122,7 +122,7 @@ class Broker:
         return sorted(names)
 
     def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
-        return list(looked_at(self.source, ranges))
+        return list(sampled_messages(self.source, ranges))
 
 
 def _some(names: list[str]) -> str:

@@ -16,7 +16,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
-from stream_app.app.ops.doctor.broker_examination import Broker
+from stream_app.app.ops.doctor.broker_examination import BrokerExamination
 from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
@@ -26,12 +26,12 @@ from stream_app.app.ops.doctor.observation import (
     warning,
 )
 from stream_app.app.ops.doctor.table_examination import (
-    columns_of_source,
-    held_tables,
-    iceberg_readers,
-    newest_snapshot,
+    column_observations,
+    database_observations,
+    held_table_warnings,
+    iceberg_reader_lag,
+    newest_snapshot_problems,
     refused_sources_warnings,
-    tables_of_database,
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
@@ -73,10 +73,10 @@ class Examination:
     spark: Mapping[str, str]
     clock: Clock
     broker_s: float = 10.0
-    _broker: Broker = field(init=False)
+    _broker: BrokerExamination = field(init=False)
 
     def __post_init__(self) -> None:
-        self._broker = Broker(self.tables.source, self.clock, self.broker_s)
+        self._broker = BrokerExamination(self.tables.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
         """Yield observations of all parts. An error in one part does not stop the others."""
@@ -93,7 +93,7 @@ class Examination:
             yield from guarded_observations("disk", partial(machine.disk, section.warehouse))
         yield from guarded_observations("broker", self._broker.observations)
         tables, topics = self.tables, self._broker.topics
-        yield from guarded_observations("columns", partial(columns_of_source, tables, topics))
+        yield from guarded_observations("columns", partial(column_observations, tables, topics))
         if has_folder:
             yield from guarded_observations(
                 "warehouse", partial(self._store, "warehouse", section.warehouse)
@@ -119,15 +119,15 @@ class Examination:
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
         folder, files = file_io_of(location, self.tables.file_system)
-        there = folder
+        existing_folder = folder
         if is_local(location):
-            files, there = probe_local(location)
+            files, existing_folder = probe_local(location)
         else:
             files.check_atomic_create(folder)
         yield good_observation(
             part, f"{folder} can be written, and of two writers of a file one wins"
         )
-        store_ms = store_now_ms(files, there)
+        store_ms = store_now_ms(files, existing_folder)
         yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
@@ -139,6 +139,7 @@ class Examination:
         )
 
     def _checkpoint(self) -> Iterator[Observation]:
+        """Yield whether the checkpoint is writable, undamaged, and of this job and its topics."""
         location = self.tables.checkpoint
         if not can_open(location):
             yield _needs_spark("checkpoint", location)
@@ -146,16 +147,16 @@ class Examination:
         folder = checkpoint_of(self.tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
-            what = f"{', '.join(empty)} of it is empty, as after a power cut"
-            yield problem("checkpoint", what, LOST_FIX)
+            text = f"{', '.join(empty)} of it is empty, as after a power cut"
+            yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_of(folder)
         check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
         if not state.table:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
-            what = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
-            yield problem("checkpoint", what, RECREATED_FIX)
+            text = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
+            yield problem("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._position(folder)
 
@@ -173,20 +174,20 @@ class Examination:
             for lost_range in lost_ranges(position, self._broker.begins)
         }
         if not lost:
-            what = "belongs to this job, which continues where it was"
-            yield good_observation("checkpoint", what)
+            text = "belongs to this job, which continues where it was"
+            yield good_observation("checkpoint", text)
             return
-        what = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        text = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
         if self.tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",
-                what,
+                text,
                 "fill the table anew, with a new checkpoint, from a topic that has everything; or "
                 "set source.fail-on-data-loss = false to continue with the rest. Raise the topic's "
                 "retention",
             )
         else:
-            yield warning("checkpoint", f"{what}, and the job skips them", "raise the retention")
+            yield warning("checkpoint", f"{text}, and the job skips them", "raise the retention")
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
@@ -196,11 +197,12 @@ class Examination:
         if can_open(tables.checkpoint):
             checkpoint = checkpoint_of(tables, fix=_START)
             status = self._status(checkpoint)
-            yield from held_tables(checkpoint)
+            yield from held_table_warnings(checkpoint)
             yield from refused_sources_warnings(status.refused())
-            yield from tables_of_database(tables, status.paths())
+            yield from database_observations(tables, status.paths())
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
+        """Yield whether the table of a job of one table fits its configuration."""
         wanted = wanted_schema(only.table, self.clock)
         try:
             table = open_job_table(only, only.location)
@@ -215,8 +217,8 @@ class Examination:
         latest = table.snapshots.latest()
         newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
         yield good_observation("table", f"{table.location} fits the configuration: {newest}")
-        yield from newest_snapshot(table)
-        yield from iceberg_readers(table)
+        yield from newest_snapshot_problems(table)
+        yield from iceberg_reader_lag(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
         for change in changes_that_fail(self.tables.source.format, schema):
@@ -238,5 +240,5 @@ def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
 
 def _needs_spark(part: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
-    what = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(part, what, _START)
+    text = f"only Spark reaches {location}, and the doctor starts none"
+    return warning(part, text, _START)

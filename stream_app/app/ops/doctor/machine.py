@@ -96,8 +96,8 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
         if isinstance(size, Observation):
             yield size
             return
-    heap, *given = [size for size in sizes if isinstance(size, int)]
-    room = max(given, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    heap, *configured = [size for size in sizes if isinstance(size, int)]
+    room = max(configured, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
     needs = (
         f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
@@ -137,11 +137,11 @@ def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
     """
     if not is_local(location):
         return
-    there = Path(local_path(location)).absolute()
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free
-    room = f"{size_text(free)} are free at {there}"
+    existing_folder = Path(local_path(location)).absolute()
+    while not existing_folder.exists():
+        existing_folder = existing_folder.parent
+    free = shutil.disk_usage(existing_folder).free
+    room = f"{size_text(free)} are free at {existing_folder}"
     if free < least:
         yield warning("disk", room, "a compaction needs the size of a whole bucket beside it")
     else:

@@ -26,42 +26,43 @@ class Observation:
 
     Attributes:
         part: the examined part, such as ``java``.
+        text: the observed facts.
         fix: the remedy; empty if none is needed.
     """
 
     part: str
     level: Severity
-    what: str
+    text: str
     fix: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the observation's line, and its remedy as a second line."""
-        yield f"{self.level.value:<8} {self.part:<11} {self.what}"
+        yield f"{self.level.value:<8} {self.part:<11} {self.text}"
         if self.fix:
             yield f"{'':<8} {'':<11} to fix: {self.fix}"
 
 
-def good_observation(part: str, what: str) -> Observation:
+def good_observation(part: str, text: str) -> Observation:
     """Return an observation of something that is in order."""
-    return Observation(part=part, level=Severity.OK, what=what)
+    return Observation(part=part, level=Severity.OK, text=text)
 
 
-def warning(part: str, what: str, fix: str) -> Observation:
+def warning(part: str, text: str, fix: str) -> Observation:
     """Return an observation of a risk, with which a job can run."""
-    return Observation(part=part, level=Severity.WARNING, what=what, fix=fix)
+    return Observation(part=part, level=Severity.WARNING, text=text, fix=fix)
 
 
-def problem(part: str, what: str, fix: str) -> Observation:
+def problem(part: str, text: str, fix: str) -> Observation:
     """Return an observation of an obstacle, with which a job cannot run."""
-    return Observation(part=part, level=Severity.PROBLEM, what=what, fix=fix)
+    return Observation(part=part, level=Severity.PROBLEM, text=text, fix=fix)
 
 
 def guarded_observations(
-    part: str, look: Callable[[], Iterator[Observation]]
+    part: str, check: Callable[[], Iterator[Observation]]
 ) -> Iterator[Observation]:
     """Yield the observations of a check, and turn its error into a problem."""
     try:
-        yield from look()
+        yield from check()
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
         yield problem(part, f"{error.problem}{where}", error.fix)

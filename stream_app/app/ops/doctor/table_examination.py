@@ -38,7 +38,7 @@ from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
+def newest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     """Yield problems with the files of the newest snapshot, from manifests and folder listings.
 
     Raises:
@@ -66,7 +66,7 @@ def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
         )
 
 
-def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observation]:
+def iceberg_reader_lag(table: FileStoreTable, name: str = "") -> Iterator[Observation]:
     """Yield how far Iceberg's readers are behind, according to the catalog in the table's options.
 
     An error becomes a warning, because the job runs all the same, and publishes later.
@@ -84,7 +84,7 @@ def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observati
         yield good_observation("iceberg", f"{prefix}{lag.text}")
 
 
-def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
+def database_observations(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
     """Yield observations of each table that a job of a whole database has written.
 
     Args:
@@ -99,12 +99,12 @@ def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterato
             except TableNotFoundError:  # a new table is created with its first rows
                 return
             open_for_writing(table)
-            yield from newest_snapshot(table)
-            yield from iceberg_readers(table, table.name)
+            yield from newest_snapshot_problems(table)
+            yield from iceberg_reader_lag(table, table.name)
 
-        for seen in guarded_observations("table", observations):
-            bad += seen.part == "table"
-            yield seen
+        for observation in guarded_observations("table", observations):
+            bad += observation.part == "table"
+            yield observation
     if not bad:
         verdict = (
             "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
@@ -119,7 +119,7 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
         yield warning("table", f"nothing of {origin} is stored: {why}", fix)
 
 
-def held_tables(checkpoint: Folder) -> Iterator[Observation]:
+def held_table_warnings(checkpoint: Folder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
     state = state_of(checkpoint)
     for name, held in sorted(state.held.items()):
@@ -132,7 +132,7 @@ def held_tables(checkpoint: Folder) -> Iterator[Observation]:
 _PART = "columns"
 
 
-def columns_of_source(
+def column_observations(
     tables: TablesOfJob, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
     """Yield remarks on the columns of each table's messages; none if the broker was not asked."""

@@ -180,7 +180,7 @@ def level_rows(
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_sum(table, list(members), at, planned) for at, members in groups]
+    return [_level_row(table, list(members), at, planned) for at, members in groups]
 
 
 def run_rows(
@@ -192,7 +192,7 @@ def run_rows(
         return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
-    return [_sum(table, list(members), at[:3], NextCompactions()) for at, members in groups]
+    return [_level_row(table, list(members), at[:3], NextCompactions()) for at, members in groups]
 
 
 def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
@@ -234,15 +234,16 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _sum(
+def _level_row(
     table: FileStoreTable,
     entries: Sequence[ManifestEntry],
     at: tuple[str, int, int],
     planned: NextCompactions,
 ) -> LevelRow:
+    """Return the row of one level, or of one sorted run, with the totals of its files."""
     partition, bucket, level = at
     files = [entry.file for entry in entries]
-    known = [file.delete_row_count for file in files if file.delete_row_count is not None]
+    delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
     return LevelRow(
         partition=partition,
@@ -251,7 +252,7 @@ def _sum(
         runs=len(files) if level == 0 else 1,
         files=len(files),
         rows=row_total(files, joins_files=table.schema.joins_files),
-        deletes=sum(known) if len(known) == len(files) else None,
+        deletes=sum(delete_counts) if len(delete_counts) == len(files) else None,
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
         max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),

@@ -93,15 +93,16 @@ def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
             chosen = [report for report in reports if report.policy is not None]
             if not chosen:
                 return None
-            one = max(chosen, key=lambda report: report.bytes_in)
+            largest = max(chosen, key=lambda report: report.bytes_in)
             others = len({(report.partition, report.bucket) for report in chosen}) - 1
-            where = f"{one.partition} bucket {one.bucket}".strip()
-            return f"{where}: {one.policy}" + (f"; and {others} more buckets" if others else "")
+            where = f"{largest.partition} bucket {largest.bucket}".strip()
+            return f"{where}: {largest.policy}" + (f"; and {others} more buckets" if others else "")
     return None
 
 
 def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
-    facts = {one.name: getattr(report, one.name) for one in fields(report) if one.name != "policy"}
+    names = [fact.name for fact in fields(report) if fact.name != "policy"]
+    facts = {name: getattr(report, name) for name in names}
     return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.api.paimon_database import PaimonDatabase
-from stream_app.table.versions.time_travel import time_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,13 @@ class DatabaseFacts:
 
     Attributes:
         newest: the newest database snapshot whose table snapshots all exist, or None.
-        kept: the number of readable database snapshots.
+        count: the number of readable database snapshots.
         doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
             transaction ended in it.
     """
 
     newest: DatabaseSnapshot | None
-    kept: int = 0
+    count: int = 0
     doubt: str = field(default="")
 
     def line(self) -> str:
@@ -35,18 +35,18 @@ class DatabaseFacts:
         if self.newest is None:
             return f"no database snapshot{why}"
         places = ", ".join(
-            f"transaction {at.transaction} of {name} ({time_text(at.time_ms)})"
+            f"transaction {at.transaction} of {name} ({utc_text(at.time_ms)})"
             for name, at in sorted(self.newest.sources.items())
         )
         out = ", ".join(f"{name} ({why})" for name, why in sorted(self.newest.left_out.items()))
         without = f", without {out}" if out else ""
         tables = len(self.newest.tables)
-        return f"newest of {self.kept} database snapshots: {places}, tables {tables}{without}{why}"
+        return f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{why}"
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""
         newest = None if self.newest is None else self.newest.document()
-        return {"database_snapshot": newest, "kept": self.kept, "doubt": self.doubt or None}
+        return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
 def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | None:
@@ -62,5 +62,5 @@ def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | N
     border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.what
     return DatabaseFacts(
-        newest=snapshots[-1] if snapshots else None, kept=len(snapshots), doubt=doubt
+        newest=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
     )

@@ -105,13 +105,13 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        looked_at, newest_ms = self._all()
-        statuses = (self._with_freshness(status, facts, newest_ms) for status, facts in looked_at)
+        statuses, newest_ms = self._statuses()
+        fresh = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
         refused = (
             TableStatus(table=str(origin), state=REFUSED, reason=why)
             for origin, why in self.refused().items()
         )
-        return itertools.chain(statuses, refused)
+        return itertools.chain(fresh, refused)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """Return the status of one table, or None if the job does not know it.
@@ -126,8 +126,8 @@ class JobStatus:
         path = self.paths(job).get(name)
         if path is None:
             return None
-        status, facts = self._look(name, path, job, self._ends_by_table(job))
-        status = _loading(status, facts, load_progress(self.checkpoint))
+        status, facts = self._status_of(name, path, job, self._ends_by_table(job))
+        status = _with_load(status, facts, load_progress(self.checkpoint))
         return self._with_freshness(status, facts, newest_ms)
 
     def load_line(self) -> str | None:
@@ -139,9 +139,9 @@ class JobStatus:
         load = load_progress(self.checkpoint)
         if load is None:
             return None
-        looked_at = [facts for _, facts in self._all()[0]]
-        newest = max((facts.time_ms for facts in looked_at if facts.time_ms), default=None)
-        return load.line(sum(facts.rows or 0 for facts in looked_at), newest)
+        all_facts = [facts for _, facts in self._statuses()[0]]
+        newest = max((facts.time_ms for facts in all_facts if facts.time_ms), default=None)
+        return load.line(sum(facts.rows or 0 for facts in all_facts), newest)
 
     def newest_ms(self) -> int | None:
         """Return the time of the newest message in any ready table, in ms since 1970, or None.
@@ -149,22 +149,23 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return self._all()[1]
+        return self._statuses()[1]
 
-    def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
+    def _statuses(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
+        """Return the status and the facts of each table, and the result of `newest_ms`."""
         job, load = state_of(self.checkpoint), load_progress(self.checkpoint)
         ends = self._ends_by_table(job)
-        looked_at = [
-            (_loading(status, facts, load), facts)
+        statuses = [
+            (_with_load(status, facts, load), facts)
             for name, path in sorted(self.paths(job).items())
-            for status, facts in [self._look(name, path, job, ends)]
+            for status, facts in [self._status_of(name, path, job, ends)]
         ]
         times = [
             facts.source_ms
-            for status, facts in looked_at
+            for status, facts in statuses
             if status.state == READY and facts.source_ms
         ]
-        return looked_at, max(times, default=None)
+        return statuses, max(times, default=None)
 
     def refused(self) -> Mapping[Origin, str]:
         """Return source table → reason, for those that the job should store but does not.
@@ -202,20 +203,21 @@ class JobStatus:
         return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
 
     def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
-        """Return a function: table → end offsets of its topics; see `own_ends`."""
+        """Return a function: table → end offsets of its topics; see `ends_of_table`."""
         if self.ends is None:
             return lambda _: None
         # The only table of a job has all topics, also those without messages so far.
-        met = {name: set(topics) for name, topics in job.source_tables.items()}
-        met.pop(ONLY_TABLE, None)
-        return partial(own_ends, self.ends, met)
+        topics_of = {name: set(topics) for name, topics in job.source_tables.items()}
+        topics_of.pop(ONLY_TABLE, None)
+        return partial(ends_of_table, self.ends, topics_of)
 
-    def _look(
+    def _status_of(
         self, name: str, path: str, job: JobState, ends: Callable[[str], Offsets | None]
     ) -> tuple[TableStatus, TableFacts]:
+        """Return the status and the facts of one table, also if it is missing or unreadable."""
         try:
             facts = self._facts(path)
-            return self._of_table(name, facts, job, ends(name)), facts
+            return self._status_from(name, facts, job, ends(name)), facts
         except TableNotFoundError as error:
             state, reason = MISSING, error.problem
         except (StreamAppError, OSError) as error:
@@ -258,9 +260,10 @@ class JobStatus:
                 positions[name] = self._position(job, newest) if waiting is None else waiting.begin
         return positions
 
-    def _of_table(
+    def _status_from(
         self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
     ) -> TableStatus:
+        """Return the status of a readable table, from its facts and the job's state."""
         waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
         position = self._position(job, newest)
@@ -290,7 +293,7 @@ class JobStatus:
         return position
 
 
-def _loading(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
+def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
     """Return the status with the state `loading` and the progress, if the first load goes on."""
     ranges = None if load is None else load.of_tables.get(status.table)
     if ranges is None or status.state not in (READY, EMPTY):
@@ -320,18 +323,18 @@ def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
     return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(rows))
 
 
-def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
+def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name: str) -> Offsets:
     """Return the end offsets of the topics from which a table has messages.
 
     For a table without messages so far, these are the topics from which no other table has
     messages.
 
     Args:
-        met: table → its topics.
+        topics_of: table → its topics.
     """
-    others = {topic for other, topics in met.items() if other != name for topic in topics}
-    own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
-    return {topic: partitions for topic, partitions in ends.items() if topic in own}
+    others = {topic for other, topics in topics_of.items() if other != name for topic in topics}
+    own_topics = set(topics_of.get(name, ())) or ends.keys() - others or ends.keys()
+    return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
 
 
 def in_short(row: TableStatus) -> TableStatus:

@@ -133,7 +133,7 @@ def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _CachedFacts:
     table: FileStoreTable
     newest: int | None
     facts: TableFacts
@@ -141,7 +141,7 @@ class _Remembered:
 
 
 @dataclass(slots=True)
-class RememberedFacts:
+class FactsCache:
     """Caches the facts of many tables, for any thread.
 
     Attributes:
@@ -154,7 +154,7 @@ class RememberedFacts:
     clock: Clock
     of_job: bool = False
     counts_runs: Callable[[str], bool] = lambda _path: True
-    _known: dict[str, _Remembered] = field(init=False, default_factory=dict)
+    _cached: dict[str, _CachedFacts] = field(init=False, default_factory=dict)
 
     def facts(self, path: str) -> TableFacts:
         """Return the facts of the table in a folder, from the cache if they are still valid.
@@ -163,15 +163,14 @@ class RememberedFacts:
             TableNotFoundError: the folder has no table.
             StreamAppError, OSError: the table cannot be read.
         """
-        now, known = self.clock.steady_seconds(), self._known.get(path)
-        is_recent = known is not None and now - known.read_at < _BELIEVED_S
-        if known is not None and is_recent and known.table.snapshots.latest_id() == known.newest:
-            return known.facts
-        self._known.pop(path, None)
+        now, cached = self.clock.steady_seconds(), self._cached.get(path)
+        is_recent = cached is not None and now - cached.read_at < _BELIEVED_S
+        if cached is not None and is_recent and cached.table.snapshots.latest_id() == cached.newest:
+            return cached.facts
+        self._cached.pop(path, None)
         table = self.open(path)
-        newest = (
-            table.snapshots.latest_id()
-        )  # read before the facts: if these are newer, they are read again
+        # It is read before the facts: if these are newer, they are read again.
+        newest = table.snapshots.latest_id()
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
-        self._known[path] = _Remembered(table, newest, facts, now)
+        self._cached[path] = _CachedFacts(table, newest, facts, now)
         return facts

@@ -174,8 +174,8 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "added": "num_added_files",
         "deleted": "num_deleted_files",
         "schema": "schema_id",
-        "buckets": lambda one: _span(one.meta.min_bucket, one.meta.max_bucket),
-        "levels": lambda one: _span(one.meta.min_level, one.meta.max_level),
+        "buckets": lambda manifest: _span(manifest.meta.min_bucket, manifest.meta.max_bucket),
+        "levels": lambda manifest: _span(manifest.meta.min_level, manifest.meta.max_level),
     },
 }
 VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
@@ -198,18 +198,18 @@ def option_rows(table: FileStoreTable) -> list[OptionRow]:
     An option that stream_app does not read has no meaning.
     """
     options = table.schema.options
-    rows = [_set(key, value) for key, value in sorted(options.items())]
+    rows = [_set_option(key, value) for key, value in sorted(options.items())]
     defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]
-    return rows + [_default(option) for option in defaults]
+    return rows + [_default_option(option) for option in defaults]
 
 
-def _set(key: str, value: str) -> OptionRow:
-    known = OPTIONS.get(key)
+def _set_option(key: str, value: str) -> OptionRow:
+    option = OPTIONS.get(key)
     return OptionRow(
         option=key,
         value=_shown(key, value),
         is_set=True,
-        meaning=None if known is None else known.meaning,
+        meaning=None if option is None else option.meaning,
     )
 
 
@@ -218,7 +218,7 @@ def _shown(key: str, value: str) -> str:
     return HIDDEN if is_secret(key) else value
 
 
-def _default(option: Option[Any]) -> OptionRow:
+def _default_option(option: Option[Any]) -> OptionRow:
     value = option.default
     text = None if value in (None, "") else str(value)
     if isinstance(value, bool):

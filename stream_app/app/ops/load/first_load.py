@@ -27,8 +27,9 @@ from stream_app.app.ops.load.row_queries import (
     LOAD_OPTIONS,
     LoadedRelation,
 )
+from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
-from stream_app.app.source.relations import FollowedDatabase, asked, origin_of
+from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
@@ -71,10 +72,10 @@ class ChosenTables:
         """
         return {
             name: {
-                origin_of(url, one.schema, one.name): lowered_table(one.table)
+                relation_origin(url, source.schema, source.name): lowered_table(source.table)
                 if lowers
-                else one.table
-                for one in sources
+                else source.table
+                for source in sources
             }
             for name, sources in self.of_tables.items()
         }
@@ -107,7 +108,7 @@ class DatabaseReading:
         """Read the definition of a source table."""
         return read_table(self.connection, self.url, relation, self.tables.mapping_options)
 
-    def relation(self, name: str, schema: TableSchema, read: JdbcTable) -> LoadedRelation:
+    def relation(self, name: str, schema: TableSchema, definition: JdbcTable) -> LoadedRelation:
         """Step 3 for one source table: return what to read for a table of the job.
 
         Raises:
@@ -119,20 +120,20 @@ class DatabaseReading:
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {why}"
             )
-        if places := [made for made in rules.metadata_columns if made in _OF_MESSAGES]:
+        if places := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: source.column_of(name) for name in read.kinds}
+        targets = {name: source.column_of(name) for name in definition.kinds}
         columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
         loaded = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
-            schema=read.schema,
-            name=read.name,
-            kinds=with_enums(self.connection, self.url, read.kinds),
+            schema=definition.schema,
+            name=definition.name,
+            kinds=with_enums(self.connection, self.url, definition.kinds),
             columns=columns,
-            keys=read.table.primary_keys,
+            keys=definition.table.primary_keys,
         )
         if missing := [key for key in setup.primary_keys if key not in targets.values()]:
             raise self._refused(name, f"{loaded} has no column {missing[0]!r} of the key")
@@ -180,7 +181,7 @@ class DatabaseReading:
         query = relation.bounds_query(rows)
         bounds: list[KeyValues] = []
         if query is not None:
-            bounds = [tuple(bound) for bound in asked(self.connection, query)]
+            bounds = [tuple(bound) for bound in query_rows(self.connection, query)]
         return [
             LoadPart(
                 name=name,
@@ -193,12 +194,13 @@ class DatabaseReading:
         ]
 
     def _of_database(self, followed: FollowedDatabase) -> ChosenTables:
+        """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
         chosen: dict[str, list[JdbcTable]] = {}
         unsent: dict[str, str] = {}
         refused: list[str] = []
         for schema, relation in sorted(followed.relations):
-            origin = origin_of(self.url, schema, relation)
+            origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
             decision = decide_target(self.tables.rules, origin, names)
@@ -214,6 +216,7 @@ class DatabaseReading:
         return ChosenTables(of_tables=chosen, unsent=unsent)
 
     def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
+        """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.tables.section
         most = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:
@@ -259,8 +262,10 @@ def database_of(source: SourceConfig) -> JdbcUrl:
 def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(tables, table)
-    kept = {option.key for option in COLUMN_OPTIONS}
-    options = {key: text for key, text in settings.source.format_options.items() if key in kept}
+    column_options = {option.key for option in COLUMN_OPTIONS}
+    options = {
+        key: text for key, text in settings.source.format_options.items() if key in column_options
+    }
     source = replace(
         settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )

@@ -42,8 +42,8 @@ class LoadProgress:
             rows: the number of rows in the tables.
             until_ms: the time of the tables' newest commit, in ms since 1970, or None.
         """
-        ranges = self.of_tables.values()
-        sums = LoadedRanges(sum(one.done for one in ranges), sum(one.all for one in ranges))
+        counts = self.of_tables.values()
+        sums = LoadedRanges(sum(count.done for count in counts), sum(count.all for count in counts))
         seconds = 0 if until_ms is None else (until_ms - self.begun_ms) / 1000
         rate = f", {rows / seconds:,.0f} a second so far" if seconds > 0 else ""
         return f"first load: {sums} of {len(self.of_tables):,} tables; {rows:,} rows{rate}"

@@ -119,8 +119,8 @@ _MARK = "stream_app_values"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The rows in which an expression has one of some values, at least one."""
+class InCondition:
+    """The condition that an expression has one of some values, at least one."""
 
     expression: str
     values: Sequence[str]
@@ -162,12 +162,12 @@ class LoadedRelation:
             if expression_of(self._expressions, self.kinds[name], data_type) is None
         ]
 
-    def row_query(self, now_ms: int, among: Chosen | None = None) -> RowQuery:
+    def row_query(self, now_ms: int, among: InCondition | None = None) -> RowQuery:
         """Return the query of the table's rows as messages.
 
         Args:
             now_ms: the time that the messages contain.
-            among: the rows to read, or None for all.
+            among: the condition of the rows to read, or None for all rows.
         """
         message = self._postgres_message if self.driver is POSTGRESQL else self._mysql_message
         relation = f"{self._sql_name} {_TABLE}"

@@ -19,7 +19,7 @@ from stream_app.app.ops.check.checked_tables import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
-from stream_app.app.ops.quarantine.replay import Replay, messages_of
+from stream_app.app.ops.quarantine.replay import Replay, as_messages
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
@@ -93,12 +93,13 @@ def _replay(
     epoch_log: EpochLog,
     read: ReadRange,
 ) -> Replay:
+    """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
     rows = row_settings(tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
         table=table,
-        job=epoch_log.query_id(),
+        job_commit_user=epoch_log.query_id(),
         decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
         decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
@@ -162,11 +163,11 @@ class _Database:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.tables.source_facts.origins(messages_of(records))
+        origins = self.tables.source_facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
-            known = self.origins.get(origin)
-            names.append(self.tables.new_name(origin, self.origins) if known is None else known)
+            name = self.origins.get(origin)
+            names.append(self.tables.new_name(origin, self.origins) if name is None else name)
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 

@@ -5,8 +5,8 @@ identifies records by offset and content. So it also applies to a record that a 
 writes again.
 
 A replay writes its mark before it commits, and the mark counts once the table has the commit. The
-commit user is unique to the mark, so the table's record of epochs shows the commit. `settle` writes
-the snapshot into the mark, because the record expires.
+commit user is unique to the mark, so the table's record of epochs shows the commit. That record
+expires, so `note_snapshots` writes the commit's snapshot into the mark.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import enum
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any
 
 from stream_app.cdc.bad_reasons import reason_kind
 from stream_app.cdc.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
@@ -66,7 +65,7 @@ class QuarantinedRecord:
         return reason_kind(self.reason)
 
     @property
-    def is_old(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether a later run has rewritten its epoch's file, perhaps without this record."""
         return is_replaced_file(self.file)
 
@@ -110,7 +109,7 @@ class Quarantine:
     files: FileIO
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the folder exists. A job creates it with the first bad record."""
         return self.files.exists(self.location)
 
@@ -130,7 +129,7 @@ class Quarantine:
         Raises:
             CorruptFileError: a line is not a record.
         """
-        for name in sorted(self._names(), key=_in_order, reverse=newest_first):
+        for name in sorted(self._names(), key=_epoch_order, reverse=newest_first):
             if is_quarantine_file(name):
                 yield from self._records_of(name, newest_first=newest_first)
 
@@ -143,12 +142,12 @@ class Quarantine:
         done = self._done(committed)
         waiting: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
-            known = waiting.get(record.identity)
-            if record.identity not in done and (known is None or known.is_old):
+            copy = waiting.get(record.identity)
+            if record.identity not in done and (copy is None or copy.is_replaced):
                 waiting[record.identity] = record
         return list(waiting.values())
 
-    def waiting_records(
+    def iterate_waiting(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
         """Yield the waiting records, and keep only a hash of each in memory.
@@ -157,7 +156,7 @@ class Quarantine:
 
         Args:
             committed: as in `waiting`; without it, the records of a replay count as waiting until
-                `settle` has found its commit.
+                `note_snapshots` has found its commit.
         """
         done, seen = self._done(committed), set[int]()
         for record in self.records(newest_first=newest_first):
@@ -169,7 +168,7 @@ class Quarantine:
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:
         """Return the number of waiting records, counted up to `most`."""
-        return sum(1 for _ in islice(self.waiting_records(), most))
+        return sum(1 for _ in islice(self.iterate_waiting(), most))
 
     def marks(self) -> list[RecordMark]:
         """Read all marks."""
@@ -185,7 +184,7 @@ class Quarantine:
         path = f"{self.location}/{_MARK}{mark.name}.json"
         self.files.overwrite(path, json.dumps(document).encode())
 
-    def settle(self, snapshots: dict[str, int]) -> None:
+    def note_snapshots(self, snapshots: Mapping[str, int]) -> None:
         """Write the snapshots of their commits into the marks of replays.
 
         Args:
@@ -197,17 +196,17 @@ class Quarantine:
 
     def remove(self, records: Sequence[QuarantinedRecord]) -> None:
         """Remove records from their files, and delete files without remaining records."""
-        gone = {record.identity for record in records}
+        removed = {record.identity for record in records}
         for name in sorted(self._names()):
             if not is_quarantine_file(name):
                 continue
             path = f"{self.location}/{name}"
             lines = self.files.read_bytes(path).splitlines(keepends=True)
-            kept = [line for line in lines if self._record(name, line).identity not in gone]
-            if not kept:
+            remaining = [line for line in lines if self._record(name, line).identity not in removed]
+            if not remaining:
                 self.files.delete(path)
-            elif len(kept) < len(lines):
-                self.files.overwrite(path, b"".join(kept))
+            elif len(remaining) < len(lines):
+                self.files.overwrite(path, b"".join(remaining))
 
     def _done(self, committed: Collection[str]) -> set[Identity]:
         return {
@@ -240,6 +239,7 @@ class Quarantine:
             ) from None
 
     def _mark(self, name: str) -> RecordMark:
+        """Read the mark in a file."""
         path = f"{self.location}/{name}"
         try:
             document = json.loads(self.files.read_bytes(path))
@@ -255,11 +255,11 @@ class Quarantine:
             raise CorruptFileError(
                 f"a mark of the quarantine cannot be read ({error!r})",
                 where=path,
-                fix="move the file elsewhere, and look which of its records are in the table",
+                fix="move the file elsewhere, and find out which of its records are in the table",
             ) from None
 
 
-def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
+def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
     """Open the quarantine in a folder.
 
     Args:
@@ -277,18 +277,18 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
     return Quarantine(*file_io_of(location, options))
 
 
-def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
+def reused_places(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
     seen: dict[tuple[str, int, int], Identity] = {}
-    twice = []
+    reused = []
     for record in records:
         place = record.identity[:3]
         if seen.setdefault(place, record.identity) != record.identity:
-            twice.append(record.place)
-    return twice
+            reused.append(record.place)
+    return reused
 
 
-def _in_order(name: str) -> tuple[int, str]:
+def _epoch_order(name: str) -> tuple[int, str]:
     """Return the sort key of a file in the order of epochs."""
     number = name.removeprefix("epoch-").partition(".")[0]
     return (int(number) if number.isdigit() else -1, name)
@@ -319,9 +319,9 @@ class RecordChoice:
 
     def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that meet all conditions, in their order."""
-        return [record for record in records if self._means(record)]
+        return [record for record in records if self._matches(record)]
 
-    def _means(self, record: QuarantinedRecord) -> bool:
+    def _matches(self, record: QuarantinedRecord) -> bool:
         first, last = self.offsets or (record.offset, record.offset)
         return (
             (not self.reasons or record.kind in self.reasons)

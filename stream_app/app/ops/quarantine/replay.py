@@ -30,7 +30,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     RecordChoice,
     RecordMark,
     RecordOutcome,
-    same_places,
+    reused_places,
 )
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -53,13 +53,13 @@ from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "replay-"
 _ATTEMPTS = 5
-_Marked = tuple[QuarantinedRecord, RecordOutcome]
-_Refused = tuple[QuarantinedRecord, str]
+_RecordAndOutcome = tuple[QuarantinedRecord, RecordOutcome]
+_BadRecord = tuple[QuarantinedRecord, str]
 """A record that is still bad, and the current reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayOutcome:
     """The outcome of a replay.
 
     Attributes:
@@ -75,7 +75,7 @@ class Replayed:
 
     replayed: Sequence[QuarantinedRecord]
     overtaken: Sequence[QuarantinedRecord]
-    bad: Sequence[_Refused]
+    bad: Sequence[_BadRecord]
     early: Sequence[QuarantinedRecord]
     old: Sequence[QuarantinedRecord]
     rows: int
@@ -88,7 +88,7 @@ class Replay:
     """A replay of one table's quarantine.
 
     Attributes:
-        job: the commit user of the table's job.
+        job_commit_user: the commit user of the table's job.
         decode: decodes messages into the table's rows.
         decode_all: the same without the table's filter.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
@@ -103,7 +103,7 @@ class Replay:
 
     quarantine: Quarantine
     table: FileStoreTable
-    job: str
+    job_commit_user: str
     decode: MessageFormat
     decode_all: MessageFormat
     read: ReadRange
@@ -114,7 +114,7 @@ class Replay:
     other_folder: Quarantine | None = None
     truncate_empties: bool = False
 
-    def run(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
+    def run(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
         """Replay the chosen records.
 
         Raises:
@@ -131,108 +131,107 @@ class Replay:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
+    def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
+        """Carry out steps 1 to 5 once."""
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
         if append.known_snapshot is not None and not dry_run:
-            self.quarantine.settle(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
-        own = _farthest(
-            _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed_offsets
-        )
-        ends = _farthest(_ends(epoch.source_end for epoch in epochs.values()), own)
+            self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
+        job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
+        job_ends = _farthest(_ends(job_epochs), self.passed_offsets)
+        ends = _farthest(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        chosen = self._own(choice.chosen(waiting))
+        chosen = self._selected(choice.chosen(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
-        current = [record for record in chosen if not record.is_old]
-        early = [record for record in current if record.offset >= own.get(_where(record), 0)]
+        current = [record for record in chosen if not record.is_replaced]
+        early = [record for record in current if record.offset >= job_ends.get(_where(record), 0)]
         ready = sorted(
-            (record for record in current if record.offset < own.get(_where(record), 0)),
+            (record for record in current if record.offset < job_ends.get(_where(record), 0)),
             key=lambda record: (record.topic, record.partition, record.offset),
         )
         _check_places(ready)
-        rows, marks, bad = self._rows(ready, waiting, ends)  # steps 3 and 4
-        done = Replayed(
+        rows, marks, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
+        replay_outcome = ReplayOutcome(
             replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
             overtaken=[record for record, outcome in marks if outcome is RecordOutcome.OVERTAKEN],
             bad=bad,
             early=early,
-            old=[record for record in chosen if record.is_old],
+            old=[record for record in chosen if record.is_replaced],
             rows=sum(part.num_rows for part in rows),
             snapshot=None,
         )
         if dry_run or not marks:
-            return done
+            return replay_outcome
         mark = RecordMark(
             name=name,
-            user=append.commit_user if done.rows else "",
+            user=append.commit_user if replay_outcome.rows else "",
             records=tuple(record.identity for record, _ in marks),
             outcomes=tuple(outcome for _, outcome in marks),
         )
-        if not done.rows:
+        if not replay_outcome.rows:
             self.quarantine.write_mark(mark)
-            return done
+            return replay_outcome
         changes = append.write(pa.concat_batches(rows))  # step 5
         self.quarantine.write_mark(mark)
         snapshot = append.commit(changes, {REPLAY_PROPERTY: name})
         self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
-        return replace(done, snapshot=snapshot, waiting=waiting_line(self.table, snapshot))
+        return replace(
+            replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
+        )
 
-    def _own(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
+    def _selected(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
+        """Return the records that belong to the table."""
         if self.selects is None or not records:
             return records
         return [
-            record for record, is_own in zip(records, self.selects(records), strict=True) if is_own
+            record
+            for record, is_selected in zip(records, self.selects(records), strict=True)
+            if is_selected
         ]
 
-    def _rows(
+    def _decide(
         self,
         ready: Sequence[QuarantinedRecord],
         waiting: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
-    ) -> tuple[list[pa.RecordBatch], list[_Marked], list[_Refused]]:
+    ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
         """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
-        kept: dict[KafkaPartition, list[int]] = defaultdict(list)
+        offsets_of: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
-            kept[_where(record)].append(record.offset)
-        schema = self.table.schema
-        merges = schema.kind.merges_by_key
-        later = LaterChanges(self.read, self.decode_all, schema.primary_keys, ends, kept, merges)
+            offsets_of[_where(record)].append(record.offset)
+        keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
+        later = LaterChanges(self.read, self.decode_all, keys, ends, offsets_of, merges)
         by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
             by_partition[_where(record)].append(record)
         rows: list[pa.RecordBatch] = []
-        marks: list[_Marked] = []
-        bad: list[_Refused] = []
+        marks: list[_RecordAndOutcome] = []
+        bad: list[_BadRecord] = []
         for where, records in by_partition.items():
-            decoded = self.decode.decode(messages_of(records))
+            decoded = self.decode.decode(as_messages(records))
             self._check_tables(decoded.tables)
-            if decoded.description is not None and self._asks_for_columns(decoded.description):
-                raise UsageError(
-                    "records have columns that the table lacks, or has with another type",
-                    where=f"topic {where[0]}, partition {where[1]}",
-                    fix="give the table these columns first (stream-app alter), or choose other "
-                    "records",
-                )
+            self._check_columns(decoded.description, where)
             reasons = dict(
                 zip(*(decoded.bad.column(name).to_pylist() for name in ("offset", "reason")),
                     strict=True)
             )  # fmt: skip
             index, part = decoded.changes.message_index, decoded.changes.rows
-            fresh = np.ones(len(index), np.bool_)
+            is_fresh = np.ones(len(index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[index]
-                fresh = ~later.overtaken(where, part, pa.array(offsets))
-            rows.append(part.filter(pa.array(fresh)))
-            gone = set(index.tolist()) - set(index[fresh].tolist())
+                is_fresh = ~later.overtaken(where, part, pa.array(offsets))
+            rows.append(part.filter(pa.array(is_fresh)))
+            overtaken = set(index.tolist()) - set(index[is_fresh].tolist())
             for at, record in enumerate(records):
                 if record.offset in reasons:
                     bad.append((record, reasons[record.offset]))
                 else:
-                    done = RecordOutcome.OVERTAKEN if at in gone else RecordOutcome.REPLAYED
-                    marks.append((record, done))
+                    is_overtaken = at in overtaken
+                    outcome = RecordOutcome.OVERTAKEN if is_overtaken else RecordOutcome.REPLAYED
+                    marks.append((record, outcome))
         return [part for part in rows if part.num_rows], marks, bad
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
@@ -250,11 +249,19 @@ class Replay:
                 "of their own that reads the files (source.kind = 'files')",
             )
 
-    def _asks_for_columns(self, description: SourceTable) -> bool:
-        """Return whether the records have columns, or column types, that the table lacks."""
+    def _check_columns(self, description: SourceTable | None, where: KafkaPartition) -> None:
+        """Refuse records with columns, or column types, that the table lacks."""
+        if description is None:
+            return
         rules = EvolutionRules() if self.rules is None else self.rules
         wanted = evolution(self.table.schema, description, rules.options, rules.made_columns)
-        return any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes)
+        if any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes):
+            raise UsageError(
+                "records have columns that the table lacks, or has with another type",
+                where=f"topic {where[0]}, partition {where[1]}",
+                fix="give the table these columns first (stream-app alter), or choose other "
+                "records",
+            )
 
     def _check_tables(self, seen: Mapping[str, int]) -> None:
         if self.source_tables and (foreign := set(seen) - self.source_tables):
@@ -293,30 +300,30 @@ def check_replayable(table: FileStoreTable) -> None:
         )
 
 
-def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
+def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
     """Yield a line for each outcome, and one for the written rows."""
-    for record, reason in done.bad:
+    for record, reason in outcome.bad:
         yield f"still bad: {record.place}: {reason}"
-    for what, records in (
-        ("their epoch is not in the table yet", done.early),
-        ("a newer change of their row is in the table", done.overtaken),
-        ("their epoch was written again, perhaps with them", done.old),
+    for reason, records in (
+        ("their epoch is not in the table yet", outcome.early),
+        ("a newer change of their row is in the table", outcome.overtaken),
+        ("their epoch was written again, perhaps with them", outcome.old),
     ):
         if records:
-            yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
-    if not (done.replayed or done.overtaken):
+            yield f"{counted(len(records), 'record')}: {reason}; the first is {records[0].place}"
+    if not (outcome.replayed or outcome.overtaken):
         yield NOTHING
     elif dry_run:
-        yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
+        yield f"would replay {counted(len(outcome.replayed), 'record')}: {outcome.rows} changes"
         yield DRY_RUN
     else:
-        where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
-        yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
-        if done.waiting:
-            yield done.waiting
+        where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
+        yield f"replayed {counted(len(outcome.replayed), 'record')}: {outcome.rows} changes{where}"
+        if outcome.waiting:
+            yield outcome.waiting
 
 
-def messages_of(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
+def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     """Return the records as messages of `MESSAGE_SCHEMA`."""
     millis = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
@@ -337,11 +344,11 @@ def _where(record: QuarantinedRecord) -> KafkaPartition:
     return record.topic, record.partition
 
 
-def _ends(source_ends: Iterable[str | None]) -> dict[KafkaPartition, int]:
-    """Return the largest offsets up to which jobs have read each partition."""
+def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
+    """Return the largest offset of each partition up to which these epochs have read."""
     farthest: dict[KafkaPartition, int] = {}
-    for text in source_ends:
-        for topic, partitions in json.loads(text or "{}").items():
+    for epoch in epochs:
+        for topic, partitions in json.loads(epoch.source_end or "{}").items():
             # The end of a source of files has no partitions in it.
             for partition, end in partitions.items() if isinstance(partitions, dict) else ():
                 where = topic, int(partition)
@@ -350,14 +357,14 @@ def _ends(source_ends: Iterable[str | None]) -> dict[KafkaPartition, int]:
 
 
 def _farthest(
-    some: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
+    ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
-    return {where: max(some.get(where, 0), others.get(where, 0)) for where in {*some, *others}}
+    return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}
 
 
 def _check_places(records: Sequence[QuarantinedRecord]) -> None:
-    if twice := same_places(records):
+    if places := reused_places(records):
         raise UsageError(
-            f"different records stand at the same place: {twice[0]}",
+            f"different records stand at the same place: {places[0]}",
             fix="the topic was recreated: drop those of the earlier one, or leave them out",
         )

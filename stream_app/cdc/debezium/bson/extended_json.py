@@ -188,7 +188,7 @@ def _scoped(value: Mapping[str, Any]) -> Any:
     return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
 
 
-def kind_of(value: Any) -> MongoKind:
+def mongo_kind_of(value: Any) -> MongoKind:
     """The kind of a value of extended JSON."""
     match value:
         case None:

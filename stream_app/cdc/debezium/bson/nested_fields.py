@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.debezium.bson.extended_json import MongoKind, kind_of
+from stream_app.cdc.debezium.bson.extended_json import MongoKind, mongo_kind_of
 from stream_app.cdc.json_documents import load_document, text_of
 from stream_app.model.schema.data_type import VARIANT
 from stream_app.model.source.source_table import SourceTable
@@ -26,7 +26,7 @@ def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
         for value in messages.drop_null().to_pylist()
         for document in _documents(value)
         for name, field in document.items()
-        if kind_of(field) is MongoKind.NESTED
+        if mongo_kind_of(field) is MongoKind.NESTED
     }
     columns = (
         replace(column, data_type=VARIANT)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, own_bytes, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.bson.extended_json import MongoKind, converted, kind_of
+from stream_app.cdc.debezium.bson.extended_json import MongoKind, converted, mongo_kind_of
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
 from stream_app.cdc.json_documents import JsonNumber, json_text, load_document, with_values
 
@@ -124,7 +124,7 @@ def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -
             column.
     """
     document = load_document(text.encode())
-    if not isinstance(document, dict) or kind_of(document) is not MongoKind.NESTED:
+    if not isinstance(document, dict) or mongo_kind_of(document) is not MongoKind.NESTED:
         raise UnreadableRecordError("is not a document")
 
     def plain(name: str, value: Any) -> Any:

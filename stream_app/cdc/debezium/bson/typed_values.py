@@ -33,8 +33,8 @@ from stream_app.cdc.debezium.bson.extended_json import (
     EPOCH,
     MongoKind,
     converted,
-    kind_of,
     milliseconds,
+    mongo_kind_of,
     raw_bytes,
 )
 from stream_app.cdc.json_documents import JsonNumber, json_text
@@ -171,7 +171,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
     Raises:
         UnreadableRecordError: the value has no meaning in the column, or not the form of its kind.
     """
-    kind = kind_of(value)
+    kind = mongo_kind_of(value)
     if not column.allows(kind):
         raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
     match family_of(column.data_type):

@@ -28,7 +28,7 @@ from stream_app.planning.compact.append_compaction import (
     Files,
     in_sequence,
     pick_compact_before,
-    pick_full,
+    pick_full_rewrite,
 )
 from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
@@ -58,7 +58,7 @@ class NeighbourPicker:
             full: whether to take all files after the large ones at the bucket's beginning.
         """
         if full:
-            picked = pick_full(
+            picked = pick_full_rewrite(
                 self.queue,
                 compaction_file_size=self.schema.compaction_file_size,
                 rewrite_all=self.rewrite_all,

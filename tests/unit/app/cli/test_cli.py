@@ -86,10 +86,10 @@ def test_expiry_deletes_nothing_when_the_newest_snapshot_cannot_be_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Older versions may be all that is left of the rows; going back to one is the way out."""
-    made = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    small = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     for epoch in range(4):
-        made.commit(("+I", {"k": epoch, "v": "x"}))
-    table = made.table
+        small.commit(("+I", {"k": epoch, "v": "x"}))
+    table = small.table
     latest = table.snapshots.latest()
     assert latest is not None
     newest = FileStoreScan(table).manifests(latest)[-1]

@@ -24,7 +24,7 @@ Message = tuple[Any, dict[str, Any]]
 
 def a_batch(*changes: tuple[str, int, str], is_full: bool = False) -> ChangelogBatch:
     names = ("rowkind", "k", "v")
-    rows = pa.RecordBatch.from_pylist([dict(zip(names, one, strict=True)) for one in changes])
+    rows = pa.RecordBatch.from_pylist([dict(zip(names, values, strict=True)) for values in changes])
     return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_millis=1000, is_full=is_full)
 
 

@@ -202,18 +202,18 @@ remove-orphan-files T --dry-run
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("commands")
+    root = tmp_path_factory.mktemp("commands")
     for name in ("t", "damaged"):
-        table = a_table(made / "shop.db" / name)
+        table = a_table(root / "shop.db" / name)
         assert main(["create-tag", table.path, "opening", "--snapshot", "1"]) == 0
-    (made / "shop.db" / "damaged" / "snapshot" / "snapshot-3").write_text("{")
-    (made / "folder").mkdir()
-    (made / "file").write_text("text")
-    (made / "job.toml").write_text(
+    (root / "shop.db" / "damaged" / "snapshot" / "snapshot-3").write_text("{")
+    (root / "folder").mkdir()
+    (root / "file").write_text("text")
+    (root / "job.toml").write_text(
         '[source]\nbootstrap-servers = "localhost:1"\ntopics = ["t"]\n[sync]\nwarehouse = "."\n'
         'database = "shop"\n[stream]\ncheckpoint = "checkpoint"\n'
     )
-    return made
+    return root
 
 
 def a_table(path: Path) -> SmallTable:

@@ -116,8 +116,8 @@ def test_drop_removes_records_for_good(folder: Path, capsys: pytest.CaptureFixtu
 def test_wrong_arguments_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
 ) -> None:
-    given = [str(folder) if word == "FOLDER" else word for word in words]
-    assert run(capsys, *given, code=2).startswith(complaint)
+    arguments = [str(folder) if word == "FOLDER" else word for word in words]
+    assert run(capsys, *arguments, code=2).startswith(complaint)
 
 
 def test_another_file_of_that_name_is_reported(

@@ -40,9 +40,9 @@ HELD_BACK = TableStatus(table="items", state=HELD, lag=9, fresh_s=4000, reason="
 QUIET = TableStatus(table="visits", state=READY, epoch=7, snapshot=2, lag=0, fresh_s=0)
 
 
-def text_of(what: object, width: int = 120) -> str:
+def text_of(renderable: object, width: int = 120) -> str:
     console = Console(record=True, width=width, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
-    console.print(what)
+    console.print(renderable)
     return console.export_text()
 
 
@@ -98,7 +98,7 @@ def test_a_list_that_is_too_long_follows_the_choice() -> None:
 )
 def test_the_order_changes_what_comes_first(order: str, names: list[str]) -> None:
     shown = ListView(order=order).sorted([QUIET, BUSY, HELD_BACK])
-    assert [one.table for one in shown] == names
+    assert [status.table for status in shown] == names
 
 
 def test_the_details_are_those_of_the_table(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.cdc.bad_reasons import reason_kind
 from tests.support.databases.database_replay import replay
 from tests.support.jobs.database_job import DatabaseJob
@@ -15,7 +15,7 @@ from tests.support.messages.database_topic import Message, change, creates
 
 LATER_MS = 4_102_444_800_000
 """In 2100: after every version of a table that a test makes."""
-SET_ASIDE = {"orders.narrowed-columns": OneSetting("quarantine")}
+SET_ASIDE = {"orders.narrowed-columns": TableSetting("quarantine")}
 
 
 def row(key: int, n: str, value: Any = 5, at_ms: int = 1) -> Message:
@@ -84,7 +84,7 @@ def test_whatever_the_columns_are_called(tmp_path: Path, named: dict[str, Any]) 
 
 def test_an_alias_is_the_column(tmp_path: Path) -> None:
     job = widened(tmp_path)
-    job.start(tables={**SET_ASIDE, "orders.column-aliases": OneSetting("note=n")})
+    job.start(tables={**SET_ASIDE, "orders.column-aliases": TableSetting("note=n")})
     job.run(change("shop.orders", {"id": 3, "v": "x", "note": "5"}, at_ms=LATER_MS))
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, a_row, change, creates
 
@@ -17,9 +17,9 @@ def renamed(origin: str, key: int) -> Message:
 
 def test_each_table_has_its_own_way(tmp_path: Path) -> None:
     tables = {
-        "a.column-aliases": OneSetting("note=v"),
-        "b.unknown-columns": OneSetting("stop"),
-        "c.missing-columns": OneSetting("quarantine"),
+        "a.column-aliases": TableSetting("note=v"),
+        "b.unknown-columns": TableSetting("stop"),
+        "c.missing-columns": TableSetting("quarantine"),
     }
     names = "abcd"
     job = DatabaseJob(tmp_path)
@@ -34,7 +34,7 @@ def test_each_table_has_its_own_way(tmp_path: Path) -> None:
 
 
 def test_an_alias_that_does_not_fit_keeps_its_table_alone_from_being_made(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path, tables={"a.column-aliases": OneSetting("note=gone")})
+    job = DatabaseJob(tmp_path, tables={"a.column-aliases": TableSetting("note=gone")})
     job.run(*creates("shop.a", [1]), *creates("shop.b", [1]))
     assert job.rows("b") == {1: "new 1"}
     assert "the table has no column 'gone'" in job.quarantine()[0]

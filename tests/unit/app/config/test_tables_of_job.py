@@ -7,7 +7,7 @@ from dataclasses import replace
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.sync_config import SyncConfig, TableSetting
 from stream_app.app.config.table_config import TableConfig
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.table_share import TableShare
@@ -20,7 +20,7 @@ MANY = WholeDatabase(
     source=SOURCE,
     sync=SyncConfig(
         warehouse="/w", database="d", excluding_tables="tmp_.*", table_prefix="s_",
-        case_sensitive=False, filter="id > 1", tables={"s_a.truncate": OneSetting("apply")},
+        case_sensitive=False, filter="id > 1", tables={"s_a.truncate": TableSetting("apply")},
     ),
 )  # fmt: skip
 ORDERS, SCRATCH = Origin("shop", "", "orders"), Origin("shop", "", "tmp_1")
@@ -64,7 +64,7 @@ def test_each_table_belongs_to_one_share_of_a_database() -> None:
     shares = [replace(MANY, share=TableShare(number, 3)) for number in (1, 2, 3)]
     assert [share.name for share in shares] == [f"d (share {number} of 3)" for number in (1, 2, 3)]
     origins = [Origin("shop", "", f"t{number}") for number in range(300)]
-    takers = [[one for one in shares if one.target(origin)] for origin in origins]
+    takers = [[share for share in shares if share.target(origin)] for origin in origins]
     assert {len(some) for some in takers} == {1}
     counts = [sum(share in some for some in takers) for share in shares]
     assert min(counts) > 70, "a hash deals them out"

@@ -15,9 +15,13 @@ _CONF = Path(__file__).parents[4] / "conf"
 
 @pytest.mark.parametrize("name", ["orders", "shop-database"])
 def test_the_text_is_a_configuration_that_means_the_same(name: str, tmp_path: Path) -> None:
-    given = ["stream.max-staleness=90 s", "stream.web-port=8088", "spark.spark.speculation=true"]
-    given += ["spark.spark.speculation.quantile=0.9"]
-    config = load_config(_CONF / f"{name}.toml", given, {})
+    overrides = [
+        "stream.max-staleness=90 s",
+        "stream.web-port=8088",
+        "spark.spark.speculation=true",
+    ]
+    overrides += ["spark.spark.speculation.quantile=0.9"]
+    config = load_config(_CONF / f"{name}.toml", overrides, {})
     copied = tmp_path / "copied.toml"
     with copied.open("w") as file:
         for section, lines in toml_settings(config).items():

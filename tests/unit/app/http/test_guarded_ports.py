@@ -95,28 +95,28 @@ def strangers(port: int, count: int, first: bytes) -> Iterator[list[socket.socke
     with ExitStack() as stack:
         sockets = []
         for number in range(1, count + 1):
-            one = socket.socket()
-            stack.callback(one.close)
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
-            sockets.append(one)
+            connection = socket.socket()
+            stack.callback(connection.close)
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", port))
+            sockets.append(connection)
             if number % TOGETHER == 0:  # more would overflow the backlog, and try again in a second
                 wait_until(lambda: all_have(select.POLLOUT, sockets[-TOGETHER:]))
-        for one in sockets if first else ():
-            send(one, first)
+        for connection in sockets if first else ():
+            send(connection, first)
         yield sockets
 
 
 def all_have(event: int, connections: list[socket.socket]) -> bool:
     ready = select.poll()
-    for one in connections:
-        ready.register(one, event)
+    for connection in connections:
+        ready.register(connection, event)
     return len(ready.poll(0)) == len(connections)
 
 
-def send(one: socket.socket, data: bytes) -> None:
+def send(connection: socket.socket, data: bytes) -> None:
     with suppress(OSError):  # the server has closed it
-        one.sendall(data)
+        connection.sendall(data)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -143,8 +143,8 @@ def test_many_connections_take_few_descriptors(
     with strangers(getattr(ports, port), count, first) as sockets:
         ports.check()
         for _ in range(3):
-            for one in sockets if first else ():
-                send(one, b"x")
+            for connection in sockets if first else ():
+                send(connection, b"x")
             ports.check()
         wait_until(lambda: all_have(select.POLLIN, sockets))  # each is closed
         ports.check()
@@ -173,18 +173,20 @@ def test_unread_answers_and_bodies_that_never_arrive(ports: Ports) -> None:
 
 
 def test_the_metrics_are_http(ports: Ports) -> None:
-    def asked(request: bytes) -> bytes:
-        with socket.create_connection(("127.0.0.1", ports.metrics), timeout=DEADLINE_S) as one:
-            one.sendall(request)
-            return b"".join(iter(lambda: one.recv(65536), b""))
+    def response(request: bytes) -> bytes:
+        with socket.create_connection(
+            ("127.0.0.1", ports.metrics), timeout=DEADLINE_S
+        ) as connection:
+            connection.sendall(request)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
 
-    whole = asked(b"GET /metrics?name[]=open_files HTTP/1.1\r\nHost: x\r\n\r\n")
+    whole = response(b"GET /metrics?name[]=open_files HTTP/1.1\r\nHost: x\r\n\r\n")
     head, _, body = whole.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"open_files" in body
     assert f"content-length: {len(body)}".encode() in head
-    assert asked(b"HEAD /metrics HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n")
-    zipped = asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+    assert response(b"HEAD /metrics HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n")
+    zipped = response(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
     assert zipped.partition(b"\r\n\r\n")[2].startswith(b"\x1f\x8b")
     for request, status in {
         b"POST /metrics HTTP/1.0\r\n\r\n": b"405",
@@ -194,7 +196,7 @@ def test_the_metrics_are_http(ports: Ports) -> None:
         b"\x00\x01\x02\r\n\r\n": b"400",
         b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 100_000: b"400",
     }.items():
-        assert asked(request).split(b" ")[1] == status
+        assert response(request).split(b" ")[1] == status
 
 
 @pytest.mark.parametrize(

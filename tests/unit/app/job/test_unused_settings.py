@@ -8,7 +8,7 @@ from threading import Lock
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.spark.checkpoint.job_state import state_of
@@ -28,7 +28,7 @@ def test_a_table_that_no_message_belongs_to(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = ("order", "orders", "nothing_like_it")
-    job = DatabaseJob(tmp_path, tables={f"{name}.filter": OneSetting("id > 0") for name in names})
+    job = DatabaseJob(tmp_path, tables={f"{name}.filter": TableSetting("id > 0") for name in names})
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     done: list[int] = []
@@ -48,7 +48,7 @@ def test_a_table_that_no_message_belongs_to(
 
 
 def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path, tables={"order.filter": OneSetting("id > 0")})
+    job = DatabaseJob(tmp_path, tables={"order.filter": TableSetting("id > 0")})
     lock = Lock()
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]))
@@ -64,7 +64,7 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
 def test_before_the_first_message_nothing_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})
+    job = DatabaseJob(tmp_path, tables={"orders.filter": TableSetting("id > 0")})
     an_unused(job).check()
     assert caplog.records == []
 

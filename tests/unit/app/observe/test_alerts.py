@@ -54,12 +54,12 @@ def grouped(expression: str) -> set[str]:
 def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
     names = list(queried(expression))
     assert names or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
-    known = {"instance", "job", "namespace", "pod"}
+    allowed = {"instance", "job", "namespace", "pod"}
     for name, labels in names:
         assert name in metrics, f"{name} is not a metric: {expression}"
-        assert labels <= metrics[name] | known, expression
-        known |= metrics[name]
-    assert grouped(expression) <= known, expression
+        assert labels <= metrics[name] | allowed, expression
+        allowed |= metrics[name]
+    assert grouped(expression) <= allowed, expression
 
 
 def dashboard_queries() -> Iterator[tuple[str, str]]:
@@ -80,8 +80,8 @@ def test_the_dashboard_asks_for_what_is_there() -> None:
     for expression, legend in dashboard_queries():
         check_query(expression, metrics)
         labels = set(re.findall(r"\{\{(\w+)\}\}", legend))
-        known = {"instance"}.union(*(metrics[name] for name, _ in queried(expression)))
-        assert labels <= known, legend
+        allowed = {"instance"}.union(*(metrics[name] for name, _ in queried(expression)))
+        assert labels <= allowed, legend
 
 
 def test_the_dashboard_shows_each_panel_once_and_side_by_side() -> None:

@@ -127,7 +127,9 @@ def test_a_column_is_warned_of_once_a_run(
     columns = {(DriftKind.MISSING, "v"): sighting(2, 9), (DriftKind.UNKNOWN, "x"): sighting(1, 7)}
     for epoch in range(2):
         events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(drift=columns)))
-    unknown, missing = (one.message for one in caplog.records if one.levelname == "WARNING")
+    unknown, missing = (
+        record.message for record in caplog.records if record.levelname == "WARNING"
+    )
     assert unknown.startswith("column 'x' is not in the table")
     assert unknown.endswith("the first is topic t, partition 3, offset 7")
     assert missing.startswith("column 'v' of the table is missing")
@@ -165,7 +167,7 @@ def test_names_of_columns_are_bounded(
     events.epoch(EpochReport(epoch=0, counts=counts))
     more = {(DriftKind.MISSING, f"m{number}"): sighting(1, number) for number in range(9)}
     events.epoch(EpochReport(epoch=1, counts=DecodeCounts(drift=more)))
-    warnings = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == COLUMN_NAMES_MAX + 2
     assert max(map(len, warnings)) < 400
     assert json.loads(sink.getvalue().splitlines()[1])["missing_columns"] == {OTHER_COLUMNS: 9}

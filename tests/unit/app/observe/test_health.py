@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.metrics.endpoint import serving
-from stream_app.app.observe.metrics.health import JobHealth, SourceState, source_problems
+from stream_app.app.observe.metrics.health import JobHealth, SourceState, staleness_problems
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
@@ -74,7 +74,7 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
     metrics = JobMetrics("db.t", clock)
 
     def problems(trigger_s: float = 5) -> list[str]:
-        return source_problems(metrics.source.state(), 300, trigger_s)
+        return staleness_problems(metrics.source.state(), 300, trigger_s)
 
     assert problems() == ["the source has not been looked at yet"]
     metrics.progress(SourceProgress(0, 1, 7, {}, {}), 0)
@@ -103,7 +103,7 @@ def test_a_large_epoch_under_way_is_behind() -> None:
         positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
         metrics.source.looked("db.t")
         source = metrics.source.state()
-        return source.lag, source_problems(source, 300, 1000) == []
+        return source.lag, staleness_problems(source, 300, 1000) == []
 
     assert looked(10, 10) == (None, False), "nobody knows the newest message"
     clock.sleep(301)

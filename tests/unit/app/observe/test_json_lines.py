@@ -60,8 +60,8 @@ def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None
     parts = EpochSeconds(read_s=0.25, decode_s=1.5)
     log.epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends), parts=parts))
     [line] = lines.taken()
-    known = ["table", "epoch", "offsets", "seconds"]
-    assert list(line) == ["time", "level", "logger", "message", *known]
+    job_fields = ["table", "epoch", "offsets", "seconds"]
+    assert list(line) == ["time", "level", "logger", "message", *job_fields]
     assert (line["seconds"]["read"], line["seconds"]["decode"]) == (0.25, 1.5)
     assert line["message"].startswith("orders: epoch 7: 2 messages, 0 changes in ")
     assert (line["table"], line["epoch"]) == ("shop.orders", 7)
@@ -100,12 +100,12 @@ def test_exceptions_are_in_the_line_and_secrets_are_not(lines: Lines) -> None:
             LOG.exception("it failed")
             log_end(error, None)
         log_end(UsageError("no topic", fix="make it"), "no topic")
-    first, bug, known = lines.taken()
+    first, bug, failure = lines.taken()
     assert first["exception"].endswith("ValueError: the password is ****")
     assert bug["message"] == "a bug has ended the job"
     assert bug["exception"].endswith("ValueError: the password is ****")
-    assert (known["message"], known["level"]) == ("no topic", "ERROR")
-    assert "exception" not in known
+    assert (failure["message"], failure["level"]) == ("no topic", "ERROR")
+    assert "exception" not in failure
 
 
 def test_a_log_for_people_ends_with_the_error_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,13 +42,13 @@ TABLES = SingleTable(
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as made:
-        yield made
+    with http_receiver() as server:
+        yield server
 
 
 def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    assert {one.path for one in receiver.posted} <= {"/api/v1/lineage"}
-    return [json.loads(gunzipped(one)) for one in receiver.posted]
+    assert {request.path for request in receiver.posted} <= {"/api/v1/lineage"}
+    return [json.loads(gunzipped(request)) for request in receiver.posted]
 
 
 def a_report(epoch: int, **counts: Any) -> EpochReport:
@@ -78,8 +78,8 @@ def run(
 
 @pytest.fixture
 def job(tmp_path: Path) -> TableJob:
-    made = small_table(tmp_path / "lake" / "shop.db" / "orders", COLUMNS, ["id"])
-    return TableJob(made.table, CompactHere)
+    small = small_table(tmp_path / "lake" / "shop.db" / "orders", COLUMNS, ["id"])
+    return TableJob(small.table, CompactHere)
 
 
 def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
@@ -91,10 +91,10 @@ def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job
 
     run(receiver.url, job, wait_for_two)
     start, running, complete = events_of(receiver)
-    assert [one["eventType"] for one in (start, running, complete)] == [
+    assert [event["eventType"] for event in (start, running, complete)] == [
         "START", "RUNNING", "COMPLETE",
     ]  # fmt: skip
-    assert len({one["run"]["runId"] for one in (start, running, complete)}) == 1
+    assert len({event["run"]["runId"] for event in (start, running, complete)}) == 1
     assert (start["job"]["namespace"], start["job"]["name"]) == ("lake", "shop.orders")
     of_job = start["job"]["facets"]["jobType"]
     assert (of_job["processingType"], of_job["integration"]) == ("STREAMING", "STREAM_APP")
@@ -111,7 +111,9 @@ def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job
         for key, value in table["outputFacets"]["outputStatistics"].items()
         if not key.startswith("_")
     } == {"rowCount": 14, "size": 2000, "fileCount": 4}
-    assert [(one["name"], one["type"]) for one in table["facets"]["schema"]["fields"]][:2] == [
+    assert [(column["name"], column["type"]) for column in table["facets"]["schema"]["fields"]][
+        :2
+    ] == [
         ("id", "BIGINT NOT NULL"),
         ("at", "TIMESTAMP(3)"),
     ]
@@ -127,8 +129,13 @@ def test_each_column_has_the_field_of_the_topic_from_which_it_comes(
     fields = table["facets"]["columnLineage"]["fields"]
     seen = {
         name: [
-            (one["namespace"], one["name"], one["field"], one["transformations"][0]["subtype"])
-            for one in column["inputFields"]
+            (
+                input_field["namespace"],
+                input_field["name"],
+                input_field["field"],
+                input_field["transformations"][0]["subtype"],
+            )
+            for input_field in column["inputFields"]
         ]
         for name, column in fields.items()
     }
@@ -185,7 +192,7 @@ def test_the_service_may_come_from_the_client_s_variables(
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", receiver.url)
     run(ENVIRONMENT, job)
-    assert [one["eventType"] for one in events_of(receiver)][-1] == "COMPLETE"
+    assert [event["eventType"] for event in events_of(receiver)][-1] == "COMPLETE"
 
 
 def test_settings_that_the_client_refuses_are_an_error_with_the_key(

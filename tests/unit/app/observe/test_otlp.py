@@ -39,14 +39,14 @@ def a_report(epoch: int) -> EpochReport:
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as made:
-        yield made
+    with http_receiver() as server:
+        yield server
 
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Of the only request to a path."""
-    [one] = [request for request in receiver.posted if request.path == path]
-    return gunzipped(one)
+    [posted] = [request for request in receiver.posted if request.path == path]
+    return gunzipped(posted)
 
 
 def test_an_epoch_is_a_trace_of_its_parts(
@@ -134,8 +134,8 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     traces = EpochTraces(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
     traces.epoch("shop.orders", a_report(0))
     traces.end()
-    [one] = receiver.posted
-    assert (one.path, one.headers["authorization"]) == ("/v1/traces", "Bearer abc")
+    [request] = receiver.posted
+    assert (request.path, request.headers["authorization"]) == ("/v1/traces", "Bearer abc")
     [spans] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
     resource = {
         attribute.key: attribute.value.string_value for attribute in spans.resource.attributes
@@ -153,6 +153,6 @@ def test_the_key_goes_to_the_endpoint_alone(
         traces = EpochTraces(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
         traces.epoch("shop.orders", a_report(0))
         traces.end()
-        assert {one.path for one in endpoint.posted} == {"/v1/traces"}
-        assert {one.headers["api-key"] for one in endpoint.posted} == {"abc"}
+        assert {request.path for request in endpoint.posted} == {"/v1/traces"}
+        assert {request.headers["api-key"] for request in endpoint.posted} == {"abc"}
     assert receiver.posted == []

@@ -45,7 +45,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     metrics.held("held", HELD)
 
     def freshness() -> list[float | None]:
-        return [number(metrics, "freshness_seconds", f"db.{one}") for one in ("t", "held")]
+        return [number(metrics, "freshness_seconds", f"db.{name}") for name in ("t", "held")]
 
     assert freshness() == [None, 30], "nobody knows whether there are newer ones"
     assert metrics.source.state().stale_s == 30

@@ -30,8 +30,8 @@ ASIDE = Quarantined(file="f", first="", reasons={"value": 2})
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as made:
-        yield made
+    with http_receiver() as server:
+        yield server
 
 
 def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
@@ -45,7 +45,7 @@ def watched(config: AppConfig, clock: Clock) -> AbstractContextManager[WatchedJo
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    return [json.loads(one.body) for one in receiver.posted]
+    return [json.loads(request.body) for request in receiver.posted]
 
 
 def test_an_error_that_ends_the_job_is_reported(tmp_path: Path, receiver: HttpReceiver) -> None:

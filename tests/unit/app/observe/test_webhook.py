@@ -48,7 +48,7 @@ def aside(**reasons: int) -> EpochReport:
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    return [json.loads(one.body) for one in receiver.posted]
+    return [json.loads(request.body) for request in receiver.posted]
 
 
 def test_the_notices_of_a_job() -> None:
@@ -72,7 +72,7 @@ def test_the_notices_of_a_job() -> None:
                 "is_error": True,
             },
         ]  # fmt: skip
-        assert {one.path for one in receiver.posted} == {"/hook/T0001"}
+        assert {request.path for request in receiver.posted} == {"/hook/T0001"}
         assert receiver.posted[0].headers["Content-Type"] == "application/json"
         assert SIGNATURE not in receiver.posted[0].headers
 
@@ -136,9 +136,9 @@ def test_the_body_is_signed() -> None:
         webhook.begin()
         webhook.stopped(None)
         webhook.end()
-        [one] = receiver.posted
-        digest = hmac.new(b"swordfish", one.body, hashlib.sha256).hexdigest()
-        assert one.headers[SIGNATURE] == f"sha256={digest}"
+        [request] = receiver.posted
+        digest = hmac.new(b"swordfish", request.body, hashlib.sha256).hexdigest()
+        assert request.headers[SIGNATURE] == f"sha256={digest}"
     assert "swordfish" not in repr(webhook)
     assert "T0001" not in repr(webhook), "the address is a secret too"
 
@@ -151,7 +151,7 @@ def test_a_notice_is_sent_again_unless_it_is_refused(caplog: pytest.LogCaptureFi
         webhook.held("shop.b", held(1))
         webhook.held("shop.c", held(1))
         webhook.end()
-        assert [one["table"][-1] for one in notices(receiver)] == ["a", "a", "a", "b", "c"]
+        assert [notice["table"][-1] for notice in notices(receiver)] == ["a", "a", "a", "b", "c"]
     assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 404"]
 
 
@@ -164,7 +164,7 @@ def test_neither_a_redirect_nor_an_odd_answer_ends_the_sending(
         webhook.held("shop.a", held(1))
         webhook.held("shop.b", held(1))
         webhook.end()
-        assert [one["table"] for one in notices(receiver)] == ["shop.a", "shop.b"]
+        assert [notice["table"] for notice in notices(receiver)] == ["shop.a", "shop.b"]
     assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 302"]
     with no_http_server() as port:
         webhook = Webhook(Receiver(f"http://127.0.0.1:{port}"), "shop", StandingClock(), AT_ONCE)
@@ -203,7 +203,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
         webhook.held("shop.a", replace(held(1), reason="no access with swordfish"))
         webhook.stopped(UsageError("swordfish is wrong"))
         webhook.end()
-        assert [one["reason"] for one in notices(receiver)] == [
+        assert [notice["reason"] for notice in notices(receiver)] == [
             "no access with ****",
             "**** is wrong",
         ]

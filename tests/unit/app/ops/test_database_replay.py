@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.spark.checkpoint.held_tables import resume
 from tests.support.databases.database_replay import replay
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates
 
-BAD_KEY = {"orders.primary-keys": OneSetting(("nothing",))}
+BAD_KEY = {"orders.primary-keys": TableSetting(("nothing",))}
 
 
 def bad(origin: str, key: int) -> Message:
@@ -34,7 +34,7 @@ def fixed(job: DatabaseJob, at: int) -> None:
 
 
 def test_records_of_tables_that_could_not_be_made_go_to_each(tmp_path: Path) -> None:
-    tables = {**BAD_KEY, "items.primary-keys": OneSetting(("nothing",))}
+    tables = {**BAD_KEY, "items.primary-keys": TableSetting(("nothing",))}
     job = DatabaseJob(tmp_path, tables=tables)
     job.run(
         *creates("shop.orders", [1, 2, 3]), *creates("shop.others", [1]), GARBAGE,
@@ -94,12 +94,12 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     job = DatabaseJob(tmp_path, options={"bucket": "1"})
     job.run(bad("shop.items", 1), *creates("shop.items", [2]))
     bucket = tmp_path / "warehouse/ods.db/items/bucket-0"
-    kept = bucket.rename(tmp_path / "kept")
+    moved = bucket.rename(tmp_path / "kept")
     bucket.write_text("in the way")
     job.run(bad("shop.items", 3), *creates("shop.items", [4]))
     assert list(job.held()) == ["items"]
     bucket.unlink()
-    kept.rename(bucket)
+    moved.rename(bucket)
     fixed(job, 0)
     assert replay(job, "items") == {"items": {"replayed": [0]}}
     resume(job.checkpoint, "items", job.clock.now_ms() + 1)
@@ -110,9 +110,9 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("divided", [False, True])
 def test_shards_go_where_the_job_brings_them(tmp_path: Path, divided: bool) -> None:
-    tables = {"orders.primary-keys": OneSetting(("nothing",)),
-              "us_orders.primary-keys": OneSetting(("nothing",)),
-              "eu_orders.primary-keys": OneSetting(("nothing",))}  # fmt: skip
+    tables = {"orders.primary-keys": TableSetting(("nothing",)),
+              "us_orders.primary-keys": TableSetting(("nothing",)),
+              "eu_orders.primary-keys": TableSetting(("nothing",))}  # fmt: skip
     job = DatabaseJob(tmp_path, tables=tables, merge_shards=not divided)
     job.run(*creates("us.orders", [1]), *creates("eu.orders", [2]))
     job.start(tables={})

@@ -17,7 +17,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
-from stream_app.app.ops.doctor.table_examination import tables_of_database
+from stream_app.app.ops.doctor.table_examination import database_observations
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint
@@ -67,7 +67,9 @@ class Job:
 
     def seen(self, part: str) -> list[Observation]:
         examination = examination_of(self.config(), SystemClock())
-        return [one for one in examination.observations() if one.part == part]
+        return [
+            observation for observation in examination.observations() if observation.part == part
+        ]
 
 
 @pytest.fixture
@@ -76,8 +78,8 @@ def job(tmp_path: Path) -> Job:
 
 
 def only(seen: list[Observation]) -> Observation:
-    [one] = seen
-    return one
+    [observation] = seen
+    return observation
 
 
 @pytest.mark.java
@@ -100,8 +102,11 @@ def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
     seen = list(examination_of(job.config(), SystemClock()).observations())
-    assert {"disk", "warehouse"}.isdisjoint(one.part for one in seen)
-    assert "127.0.0.1:1" in only([one for one in seen if one.part == "catalog"]).what
+    assert {"disk", "warehouse"}.isdisjoint(observation.part for observation in seen)
+    assert (
+        "127.0.0.1:1"
+        in only([observation for observation in seen if observation.part == "catalog"]).text
+    )
 
 
 def test_a_table_that_does_not_fit_is_a_problem(
@@ -110,7 +115,7 @@ def test_a_table_that_does_not_fit_is_a_problem(
     job.table("k INT, w STRING")
     seen = only(job.seen("table"))
     assert seen.level is Severity.PROBLEM
-    assert "the table has no column 'v'" in seen.what
+    assert "the table has no column 'v'" in seen.text
     assert seen.fix == "correct keys and options in the configuration, or give another table name"
     assert main(["doctor", "--conf", str(job.conf)]) == FAILED
     assert "to fix: correct keys and options in the configuration" in capsys.readouterr().out
@@ -120,7 +125,7 @@ def test_a_table_that_fits_is_listed_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
     seen = only(job.seen("table"))
     assert seen.level is Severity.OK
-    assert seen.what.endswith("fits the configuration: snapshot 1")
+    assert seen.text.endswith("fits the configuration: snapshot 1")
 
 
 def test_doctor_reports_an_iceberg_catalog_behind_the_table(
@@ -137,22 +142,22 @@ def test_doctor_reports_an_iceberg_catalog_behind_the_table(
     table.commit(("+I", {"k": 1, "v": "a"}))
     assert "do not see snapshot 1" in caplog.text
     away = only(job.seen("iceberg"))
-    assert (away.level, "unable to open" in away.what) == (Severity.WARNING, True)
+    assert (away.level, "unable to open" in away.text) == (Severity.WARNING, True)
     database.rmdir()
     behind = only(job.seen("iceberg"))
     assert behind.level is Severity.WARNING
-    assert behind.what == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
+    assert behind.text == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
     table.commit(("+I", {"k": 2, "v": "a"}))
-    assert only(job.seen("iceberg")).what == "the Iceberg catalog has snapshot 2"
+    assert only(job.seen("iceberg")).text == "the Iceberg catalog has snapshot 2"
 
 
 def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     table = job.table().table
     folder = Folder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
-    assert [one.what for one in job.seen("checkpoint")][-1].startswith("new: ")
+    assert [observation.text for observation in job.seen("checkpoint")][-1].startswith("new: ")
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
-    assert job.seen("checkpoint")[-1].what == "belongs to this job, which continues where it was"
+    assert job.seen("checkpoint")[-1].text == "belongs to this job, which continues where it was"
     own_checkpoint(
         JobStateFile(Folder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
     )
@@ -160,7 +165,7 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     (job.folder / "other").rename(job.folder / "checkpoint")
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Severity.PROBLEM
-    assert "belongs to the table /elsewhere" in seen.what
+    assert "belongs to the table /elsewhere" in seen.text
 
 
 def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
@@ -171,7 +176,7 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Severity.PROBLEM
-    assert "dropped" in seen.what
+    assert "dropped" in seen.text
 
 
 def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
@@ -179,7 +184,7 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint/job_state.json").write_text("{")
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Severity.PROBLEM
-    assert "job_state.json of the checkpoint is damaged" in seen.what
+    assert "job_state.json of the checkpoint is damaged" in seen.text
 
 
 @pytest.mark.parametrize("part", ["checkpoint", "quarantine"])
@@ -187,7 +192,7 @@ def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> N
     job.settings.append(f"stream.{part}=gs://bucket/folder")
     seen = only(job.seen(part))
     assert seen.level is Severity.WARNING
-    assert "only Spark reaches gs://bucket/folder" in seen.what
+    assert "only Spark reaches gs://bucket/folder" in seen.text
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
@@ -209,7 +214,7 @@ def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
     bucket = on_s3(job, s3)
     written, clock = job.seen("warehouse")
     assert [written.level, clock.level] == [Severity.OK, Severity.OK]
-    assert clock.what == "the time of the store agrees with this machine's clock"
+    assert clock.text == "the time of the store agrees with this machine's clock"
     assert not s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(bucket).keys
 
 
@@ -218,7 +223,7 @@ def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> No
     s3.ignores_conditions = True
     seen = only(job.seen("warehouse"))
     assert seen.level is Severity.PROBLEM
-    assert "cannot create a file only if none exists" in seen.what
+    assert "cannot create a file only if none exists" in seen.text
 
 
 def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
@@ -230,9 +235,11 @@ def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> N
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     now_ms = SystemClock().now_ms()
     examination = examination_of(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
-    seen = [one for one in examination.observations() if one.part == "warehouse"]
-    assert [one.level for one in seen] == [Severity.OK, Severity.WARNING]
-    assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].what)
+    seen = [
+        observation for observation in examination.observations() if observation.part == "warehouse"
+    ]
+    assert [observation.level for observation in seen] == [Severity.OK, Severity.WARNING]
+    assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].text)
 
 
 def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
@@ -242,11 +249,11 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
     data.unlink()
     seen = job.seen("table")
-    assert [one.level for one in seen] == [Severity.OK, Severity.PROBLEM]
-    assert seen[1].what.startswith(f"a file is missing ({data})")
-    assert list(tables_of_database(job.config().tables, {"t": table.path})) == seen[1:]
+    assert [observation.level for observation in seen] == [Severity.OK, Severity.PROBLEM]
+    assert seen[1].text.startswith(f"a file is missing ({data})")
+    assert list(database_observations(job.config().tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
-    assert [one.level for one in job.seen("table")] == [Severity.PROBLEM]
+    assert [observation.level for observation in job.seen("table")] == [Severity.PROBLEM]
 
 
 def test_a_broker_that_is_away_stops_no_other_part(
@@ -290,11 +297,11 @@ def test_memory_has_to_be_left_for_the_write_buffers(
 ) -> None:
     """On 8 GiB, with 4 cores and buffers of 256 MiB."""
     seen = machine.memory(spark, 8 * GIB, 256 << 20, 4)
-    assert [one.level.value for one in seen] == levels
+    assert [observation.level.value for observation in seen] == levels
 
 
 @pytest.mark.parametrize(
-    ("said", "level", "what"),
+    ("said", "level", "words"),
     [
         ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
         ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
@@ -302,7 +309,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     ],
 )
 def test_java_must_be_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, words: str
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -310,7 +317,7 @@ def test_java_must_be_new_enough(
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     seen = only(list(machine.java()))
-    assert (seen.level, what in seen.what) == (level, True)
+    assert (seen.level, words in seen.text) == (level, True)
 
 
 def test_without_java_doctor_names_the_remedy(
@@ -325,5 +332,5 @@ def test_without_java_doctor_names_the_remedy(
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
     seen = only(list(machine.disk(str(tmp_path / "not" / "there"), least=1 << 62)))
     assert seen.level is Severity.WARNING
-    assert str(tmp_path) in seen.what
+    assert str(tmp_path) in seen.text
     assert not list(machine.disk("s3://bucket/warehouse"))

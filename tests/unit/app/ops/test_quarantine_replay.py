@@ -18,7 +18,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     RecordOutcome,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.replay import Replay, Replayed
+from stream_app.app.ops.quarantine.replay import Replay, ReplayOutcome
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
@@ -94,14 +94,14 @@ class Bench:
         for at in range(begin, end, 2):
             yield self.batch().slice(at, min(2, end - at))
 
-    def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> Replayed:
+    def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> ReplayOutcome:
         return self.a_replay().run(choice, dry_run=dry_run)
 
     def a_replay(self) -> Replay:
         return Replay(
             quarantine=self.quarantine,
             table=self.table,
-            job="job",
+            job_commit_user="job",
             decode=self.decode,
             decode_all=self.decode,
             read=self.read,

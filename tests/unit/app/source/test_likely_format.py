@@ -92,8 +92,8 @@ def test_flattened_documents_look_like_rows() -> None:
     "name",
     [
         name
-        for name, of in FORMATS.items()
-        if all(option.key != "schema.registry.url" for option in of.options)
+        for name, declaration in FORMATS.items()
+        if all(option.key != "schema.registry.url" for option in declaration.options)
     ],
 )
 @pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])

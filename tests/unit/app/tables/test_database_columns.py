@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from tests.support.databases.source_database import Database, table_of
 from tests.support.messages.database_topic import change, creates
 
-MADE: dict[str, Any] = {
+MADE_COLUMNS: dict[str, Any] = {
     "computed_column": ("tag=upper(v)", "first=substring(tag, 0, 3)"),
     "metadata_column": ("table_name", "op_ts", "offset"),
     "metadata_column_prefix": "__",
@@ -35,7 +35,7 @@ def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any
 
 
 def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
-    database = Database(tmp_path, **MADE)
+    database = Database(tmp_path, **MADE_COLUMNS)
     messages = creates("shop.orders", [1, 2])
     database.feeds(*messages)
     assert database.columns("orders") == WHOLE
@@ -47,12 +47,12 @@ def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_one_table_outweighs_what_is_said_of_all(tmp_path: Path) -> None:
-    own = {
-        "items.computed-column": OneSetting(("year=year(n)",)),
-        "items.metadata-column": OneSetting(()),
-        "items.filter": OneSetting("n > 1"),
+    settings = {
+        "items.computed-column": TableSetting(("year=year(n)",)),
+        "items.metadata-column": TableSetting(()),
+        "items.filter": TableSetting("n > 1"),
     }
-    database = Database(tmp_path, tables=own, filter="v <> 'new 1'", **MADE)
+    database = Database(tmp_path, tables=settings, filter="v <> 'new 1'", **MADE_COLUMNS)
     items = creates("shop.items", [1, 2])
     database.feeds(*creates("shop.orders", [1]), *items)
     assert database.columns("orders") == WHOLE
@@ -64,7 +64,7 @@ def test_what_is_said_of_one_table_outweighs_what_is_said_of_all(tmp_path: Path)
 def test_a_table_without_the_columns_has_what_fits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = Database(tmp_path, filter="note = 'x'", **MADE)
+    database = Database(tmp_path, filter="note = 'x'", **MADE_COLUMNS)
     with caplog.at_level(logging.INFO):
         database.feeds(change("shop.numbers", {"id": 1, "n": 5}))
     assert database.columns("numbers") == ["id BIGINT NOT NULL", "n INT", *WHOLE[5:]]
@@ -91,28 +91,28 @@ def test_a_made_column_may_be_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("options", "why"),
     [
         ({"computed_column": ("n=upper(v)",)}, "the source has a column 'n'"),
-        ({"tables": {"orders.computed-column": OneSetting(("x=upper(w)",))}}, "'w', which is no"),
-        ({"tables": {"orders.filter": OneSetting("w = 1")}}, "unknown column 'w'"),
+        ({"tables": {"orders.computed-column": TableSetting(("x=upper(w)",))}}, "'w', which is no"),
+        ({"tables": {"orders.filter": TableSetting("w = 1")}}, "unknown column 'w'"),
         ({"filter": "n = 'x'"}, "cannot read the condition"),
         (
             {
                 "computed_column": ("x=now()",),
-                "tables": {"orders.primary-keys": OneSetting(("id", "x"))},
+                "tables": {"orders.primary-keys": TableSetting(("id", "x"))},
             },
             "would not find its row",
         ),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
-    tmp_path: Path, given: dict[str, Any], why: str
+    tmp_path: Path, options: dict[str, Any], why: str
 ) -> None:
-    database = Database(tmp_path, **given)
+    database = Database(tmp_path, **options)
     others = change("shop.others", {"id": 1})
     assert database.feeds(*creates("shop.orders", [1]), others) == ["others"]
-    splitter = database.made.splitter([])
+    splitter = database.database_tables.splitter([])
     [part] = splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0])
     assert part.table == UNREADABLE_INDEX
     assert why in part.messages.column("reason")[0].as_py()
@@ -120,12 +120,17 @@ def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
 
 def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Path) -> None:
     Database(tmp_path).feeds(*creates("shop.orders", [1]))
-    again = Database(tmp_path, **MADE)
-    [feed] = again.made.known_feeds()
+    again = Database(tmp_path, **MADE_COLUMNS)
+    [feed] = again.database_tables.known_feeds()
     # A row that is there has none of them, so each may be null.
     assert again.columns("orders") == [name.replace(" NOT NULL", "") if name[0] == "_" else name
                                        for name in WHOLE]  # fmt: skip
     assert feed.job.table.schema.schema_id == 1
     [row] = decoded(again, "orders", *creates("shop.orders", [3]))
     assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")
-    assert Database(tmp_path, **MADE).made.known_feeds()[0].job.table.schema.schema_id == 1
+    assert (
+        Database(tmp_path, **MADE_COLUMNS)
+        .database_tables.known_feeds()[0]
+        .job.table.schema.schema_id
+        == 1
+    )

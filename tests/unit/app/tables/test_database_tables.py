@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
@@ -62,7 +62,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
     assert "shop.t0002 and of all further source tables" in warning
     assert "sync.max-tables" in warning
 
-    splitter = database.made.splitter(database.made.known_feeds())
+    splitter = database.database_tables.splitter(database.database_tables.known_feeds())
     parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
     assert {part.table: part.messages.num_rows for part in parts} == {
         1: 1,
@@ -75,7 +75,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
     ]
     # The next run knows its tables, and has no place for others either.
     again = Database(tmp_path, max_tables=3)
-    assert len(again.made.known_feeds()) == 3
+    assert len(again.database_tables.known_feeds()) == 3
     assert again.feeds(*strange[200:]) == []
 
 
@@ -115,12 +115,12 @@ def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptur
 def test_a_table_that_cannot_be_made_stops_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tables = {"orders.partition-keys": OneSetting(("v",))}
+    tables = {"orders.partition-keys": TableSetting(("v",))}
     database = Database(tmp_path, tables=tables, options={"bucket": "2"})
     both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
     assert database.feeds(*both) == ["items"]
     assert "partition keys must be part of the primary key" in caplog.text
-    splitter = database.made.splitter([])
+    splitter = database.database_tables.splitter([])
     parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
     reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3
@@ -152,13 +152,13 @@ def test_a_restarted_job_has_its_tables_before_a_message(
 ) -> None:
     Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     again = Database(tmp_path)
-    assert sorted(feed.name for feed in again.made.known_feeds()) == ["items", "orders"]
+    assert sorted(feed.name for feed in again.database_tables.known_feeds()) == ["items", "orders"]
     assert state_of(again.checkpoint).origins == {
         Origin("shop", "", "orders"): "orders",
         Origin("shop", "", "items"): "items",
     }
     (tmp_path / "warehouse/ods.db/items").rename(tmp_path / "dropped")
-    assert [feed.name for feed in Database(tmp_path).made.known_feeds()] == ["orders"]
+    assert [feed.name for feed in Database(tmp_path).database_tables.known_feeds()] == ["orders"]
     assert "the table items was dropped" in caplog.text
     (tmp_path / "checkpoint/job_state.json").write_text("[{")
     with pytest.raises(CheckpointError, match="damaged"):
@@ -171,8 +171,8 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     us = with_bytes(eu, b'"table":', b'"schema":"us","table":')
     assert database.feeds(eu, us) == ["shop_orders"]
     again = Database(tmp_path, merge_shards=False)
-    again.made.known_feeds()
-    [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
+    again.database_tables.known_feeds()
+    [(index, part, _)] = again.database_tables.splitter([]).split(table_of([us]).to_batches()[0])
     assert index == UNREADABLE_INDEX
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
@@ -241,8 +241,8 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
     database = Database(tmp_path)
     database.feeds(*creates("shop.orders", [1]))
     commit_row(database.table("orders"), epoch=3)
-    one = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
-    only = SingleTable(source=SourceConfig(), table=one)
+    table = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
+    only = SingleTable(source=SourceConfig(), table=table)
     status = JobStatus(
         tables_of_job=only, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS
     )
@@ -254,7 +254,7 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
 
 
 def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> None:
-    database = Database(tmp_path, tables={"orders.truncate": OneSetting("apply")})
+    database = Database(tmp_path, tables={"orders.truncate": TableSetting("apply")})
     feeds = database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     assert sorted(feeds) == ["items", "orders"]
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'

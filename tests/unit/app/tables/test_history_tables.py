@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
 from stream_app.planning.schema.schema_changes import DropColumn
 from stream_app.table.schema.alter import alter_table
@@ -21,9 +21,9 @@ from tests.support.messages.database_topic import change
 from tests.support.tables.snapshot_chain import check_chain
 
 HISTORY = {
-    "orders.options.history": OneSetting("true"),
-    "orders.options.bucket": OneSetting("2"),
-    "orders.options.history.untracked-columns": OneSetting("n"),
+    "orders.options.history": TableSetting("true"),
+    "orders.options.bucket": TableSetting("2"),
+    "orders.options.history.untracked-columns": TableSetting("n"),
 }
 UNSENT = "__debezium_unavailable_value"
 
@@ -40,32 +40,32 @@ def versions(job: DatabaseJob, name: str) -> list[tuple[Any, ...]]:
         for row in rows
     ]
     values = [(row["v"], row["n"]) for row in rows]
-    return sorted((*one, *both) for one, both in zip(shown, values, strict=True))
+    return sorted((*version, *pair) for version, pair in zip(shown, values, strict=True))
 
 
 def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, restores=True, tables=HISTORY)
-    one = {"id": 1, "v": "a", "n": 1}
+    row = {"id": 1, "v": "a", "n": 1}
     job.run(
-        change("shop.orders", one, at_ms=1000),
-        change("shop.customers", one, at_ms=1000),
-        change("shop.orders", {**one, "n": 2}, one, at_ms=2000),
+        change("shop.orders", row, at_ms=1000),
+        change("shop.customers", row, at_ms=1000),
+        change("shop.orders", {**row, "n": 2}, row, at_ms=2000),
     )
     table = job.table("orders")
     assert table.schema.primary_keys == ("id", "valid_from")
     assert table.schema.bucket_keys == ("id",)
     assert versions(job, "orders") == [(1, 1000, None, True, "a", 2)]
     job.run(
-        change("shop.orders", {**one, "v": "b"}, one, at_ms=3000),
-        change("shop.orders", {**one, "v": UNSENT, "n": 5}, op="u", at_ms=4000),
-        change("shop.customers", {**one, "v": "b"}, one, at_ms=3000),
+        change("shop.orders", {**row, "v": "b"}, row, at_ms=3000),
+        change("shop.orders", {**row, "v": UNSENT, "n": 5}, op="u", at_ms=4000),
+        change("shop.customers", {**row, "v": "b"}, row, at_ms=3000),
     )
     assert versions(job, "orders") == [
         (1, 1000, 3000, False, "a", 2),
         (1, 3000, None, True, "b", 5),
     ]
     job.start()
-    job.run(change("shop.orders", one, op="d", at_ms=5000))
+    job.run(change("shop.orders", row, op="d", at_ms=5000))
     assert versions(job, "orders") == [
         (1, 1000, 3000, False, "a", 2),
         (1, 3000, 5000, False, "b", 5),
@@ -96,10 +96,12 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
     tmp_path: Path, options: dict[str, str], seed: int
 ) -> None:
     random = Random(seed)
-    own = {**{key.removeprefix("orders.options."): one for key, one in HISTORY.items()}}
-    del own["history.untracked-columns"]
-    own |= {key: OneSetting(text) for key, text in options.items()}
-    job = DatabaseJob(tmp_path, tables={f"orders.options.{key}": one for key, one in own.items()})
+    settings = {**{key.removeprefix("orders.options."): value for key, value in HISTORY.items()}}
+    del settings["history.untracked-columns"]
+    settings |= {key: TableSetting(text) for key, text in options.items()}
+    job = DatabaseJob(
+        tmp_path, tables={f"orders.options.{key}": setting for key, setting in settings.items()}
+    )
     events: list[Event] = []
     moment = 1000
     is_untracked = "history.untracked-columns" in options
@@ -127,16 +129,16 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
 
 def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables=HISTORY)
-    one = {"id": 1, "v": "a", "n": 1}
-    job.run(change("shop.orders", one, at_ms=1000))
+    image = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", image, at_ms=1000))
     job.run(
-        change("shop.orders", {**one, "n": 2}, one, at_ms=3000),
+        change("shop.orders", {**image, "n": 2}, image, at_ms=3000),
         change("shop.orders", {"id": 2, "v": "b", "n": 2}, op="d", at_ms=3000),
     )
     assert versions(job, "orders") == [(1, 1000, None, True, "a", 2)]
     job.start()
     job.run(
-        change("shop.orders", {**one, "v": "late", "n": 7}, one, at_ms=2000),
+        change("shop.orders", {**image, "v": "late", "n": 7}, image, at_ms=2000),
         change("shop.orders", {"id": 2, "v": "late", "n": 7}, at_ms=2000),
     )
     assert versions(job, "orders") == [
@@ -148,11 +150,11 @@ def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
 
 
 def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
-    late = {"orders.options.history.late-changes": OneSetting("10 s")}
+    late = {"orders.options.history.late-changes": TableSetting("10 s")}
     job = DatabaseJob(tmp_path, tables=HISTORY | late)
-    one = {"id": 1, "v": "a", "n": 1}
+    image = {"id": 1, "v": "a", "n": 1}
     for second in range(1, 33):
-        job.run(change("shop.orders", one, at_ms=1000 * second))
+        job.run(change("shop.orders", image, at_ms=1000 * second))
     table = job.table("orders")
     snapshot = table.snapshots.latest()
     assert snapshot is not None
@@ -170,11 +172,11 @@ def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -
 
 def test_hidden_changes_follow_the_columns(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables=HISTORY)
-    one = {"id": 1, "v": "a", "n": 1}
-    job.run(change("shop.orders", one, at_ms=1000), change("shop.orders", one, at_ms=5000))
-    more = {**one, "note": "new"}
-    job.run(change("shop.orders", more, one, at_ms=6000))
-    job.run(change("shop.orders", {**more, "v": "b"}, one, at_ms=4000))
+    image = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", image, at_ms=1000), change("shop.orders", image, at_ms=5000))
+    more = {**image, "note": "new"}
+    job.run(change("shop.orders", more, image, at_ms=6000))
+    job.run(change("shop.orders", {**more, "v": "b"}, image, at_ms=4000))
     rows = sorted(read_rows(job.table("orders")), key=lambda row: row["valid_from"])
     assert [(row["v"], row["note"], millis(row["valid_from"])) for row in rows] == [
         ("a", None, 1000),
@@ -186,19 +188,19 @@ def test_hidden_changes_follow_the_columns(tmp_path: Path) -> None:
 
 def test_a_history_follows_new_columns(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables=HISTORY)
-    one = {"id": 1, "v": "a", "n": 1}
-    job.run(change("shop.orders", one, at_ms=1000))
-    job.run(change("shop.orders", {**one, "note": "new"}, one, at_ms=2000))
+    image = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", image, at_ms=1000))
+    job.run(change("shop.orders", {**image, "note": "new"}, image, at_ms=2000))
     rows = sorted(read_rows(job.table("orders")), key=lambda row: row["valid_from"])
     assert [(row["note"], row["is_current"]) for row in rows] == [(None, False), ("new", True)]
 
 
 def test_a_table_that_keeps_the_newest_rows_stays_as_it_is(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
-    one = {"id": 1, "v": "a", "n": 1}
-    job.run(change("shop.orders", one, at_ms=1000))
+    row = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", row, at_ms=1000))
     job.start(options={"history": "true"})
-    job.run(change("shop.orders", {**one, "v": "b"}, one, at_ms=2000))
+    job.run(change("shop.orders", {**row, "v": "b"}, row, at_ms=2000))
     assert job.table("orders").schema.fields.names == ("id", "v", "n")
     assert job.rows("orders") == {1: "b"}
 

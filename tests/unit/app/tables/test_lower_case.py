@@ -16,7 +16,10 @@ from stream_app.message_format_registry import FORMATS
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, a_row, change
 
-MADE: dict[str, Any] = {"computed_column": ("TAG=upper(V)",), "metadata_column": ("table_name",)}
+MADE_COLUMNS: dict[str, Any] = {
+    "computed_column": ("TAG=upper(V)",),
+    "metadata_column": ("table_name",),
+}
 
 
 def spelled(origin: str, key: int, names: str = "ID,V,N", text: str = "new") -> Message:
@@ -38,7 +41,7 @@ def columns(job: DatabaseJob, name: str) -> list[str]:
 
 @pytest.mark.parametrize("has_schema", [True, False])
 def test_names_of_tables_columns_and_keys_are_lowered(tmp_path: Path, has_schema: bool) -> None:
-    job = DatabaseJob(tmp_path, case_sensitive=False, table_prefix="ODS_", **MADE)
+    job = DatabaseJob(tmp_path, case_sensitive=False, table_prefix="ODS_", **MADE_COLUMNS)
     before = {"ID": 1, "V": "new 1", "N": 1}
     messages = [
         spelled("Shop.Orders", 1), spelled("Shop.Orders", 2),
@@ -130,6 +133,6 @@ def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name
     job.run(spelled("shop.orders", 1))
     needed = {option.key: option.example for option in FORMATS[name].options if option.example}
     source = replace(job.config.source, format=name, format_options=needed)
-    made = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
-    decoded = pickle.loads(made).decode(job.messages(0, 0))
+    pickled = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
+    decoded = pickle.loads(pickled).decode(job.messages(0, 0))
     assert decoded.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]

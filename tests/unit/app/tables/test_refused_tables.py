@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.ops.inspect.job_status import own_ends
+from stream_app.app.config.sync_config import TableSetting
+from stream_app.app.ops.inspect.job_status import ends_of_table
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
-from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
+from stream_app.app.tables.refused_tables import TABLES_MAX, with_newly_refused
 from stream_app.clock import SystemClock
 from stream_app.model.source.origin import Origin
 from tests.support.databases.source_database import a_configuration, table_of
@@ -19,7 +19,7 @@ from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.examined_job import examination_of
 from tests.support.messages.database_topic import GARBAGE, creates
 
-PARTITIONED = {"orders.partition-keys": OneSetting(("v",))}
+PARTITIONED = {"orders.partition-keys": TableSetting(("v",))}
 
 
 def status(conf: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
@@ -46,7 +46,7 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
     assert "partition keys must be part of the primary key" in capsys.readouterr().out
 
     seen = examination_of(job.config, SystemClock()).observations()
-    texts = [observation.what for observation in seen if observation.part == "table"]
+    texts = [observation.text for observation in seen if observation.part == "table"]
     assert [text.partition(" is stored")[0] for text in texts if "nothing of" in text] == [
         "nothing of shop.odd name",
         "nothing of shop.orders",
@@ -62,9 +62,9 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
 
 def test_any_number_of_names_leaves_a_bounded_file() -> None:
     names = [Origin("shop", "", f"t{number:05d}") for number in range(2 * TABLES_MAX)]
-    refused = with_refused({}, dict.fromkeys(names, "why"), ())
+    refused = with_newly_refused({}, dict.fromkeys(names, "why"), ())
     assert len(refused) == TABLES_MAX
-    assert with_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
+    assert with_newly_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_any_number_of_names_leaves_a_bounded_file() -> None:
 def test_the_lag_of_a_table_is_of_its_own_topics(name: str, topics: list[str]) -> None:
     ends = {"t1": {"0": 5}, "t2": {"0": 7}, "t3": {"0": 9}}
     met = {"a": ["t1"], "both": ["t1", "t2"]}
-    assert sorted(own_ends(ends, met, name)) == topics
-    assert own_ends({"t1": {"0": 5}}, met, "new") == {"t1": {"0": 5}}, "a topic may be shared"
+    assert sorted(ends_of_table(ends, met, name)) == topics
+    assert ends_of_table({"t1": {"0": 5}}, met, "new") == {"t1": {"0": 5}}, "a topic may be shared"
 
 
 def test_a_job_that_takes_none_of_the_tables_says_so(

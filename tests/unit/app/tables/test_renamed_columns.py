@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
@@ -109,7 +109,7 @@ def test_a_source_without_statements_waits_for_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [
     {"renames": RenameReaction.NEW_COLUMN},
-    {"tables": {"orders.renames": OneSetting("new-column")}},
+    {"tables": {"orders.renames": TableSetting("new-column")}},
 ])  # fmt: skip
 def test_a_rename_may_be_a_new_column(tmp_path: Path, settings: dict[str, Any]) -> None:
     job = DatabaseJob(tmp_path, **settings)
@@ -182,10 +182,10 @@ def test_an_online_schema_change(
     tmp_path: Path, statements: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)
-    made, altered, swapped = map(statement, statements)
+    created, altered, swapped = map(statement, statements)
     ghost = "shop._orders_gho" if "gho" in statements[0] else "shop._orders_new"
     with caplog.at_level(logging.WARNING, "stream_app"):
-        job.run(old(1), made, altered)
+        job.run(old(1), created, altered)
         job.run(change(ghost, {"id": 1, "note": "v1", "n": 1}), old(2))
         job.run(change(ghost, {"id": 2, "note": "v2", "n": 2}), swapped, new(3))
     job.run(new(4))

@@ -94,13 +94,13 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
 def test_a_known_table_that_cannot_be_opened_at_start_waits(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
-    kept = (Path(job.sync.path("orders")) / "schema").rename(tmp_path / "kept")
+    moved = (Path(job.sync.path("orders")) / "schema").rename(tmp_path / "kept")
     file = in_the_way(job, "orders")
     job.start()
     job.run(*creates("shop.items", [2]), *creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
     file.unlink()
-    kept.rename(file)
+    moved.rename(file)
     go_on(job, "orders")
     assert job.held() == {}
     assert sorted(job.rows("orders")) == sorted(job.rows("items")) == [1, 2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.config.sync_config import TableSetting
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, change, creates
 
@@ -22,7 +22,7 @@ def unchanged(key: int) -> Message:
 def test_a_row_from_before_a_truncate_of_the_same_epoch_is_no_older_row(
     tmp_path: Path,
 ) -> None:
-    job = DatabaseJob(tmp_path, restores=True, tables={"orders.truncate": OneSetting("apply")})
+    job = DatabaseJob(tmp_path, restores=True, tables={"orders.truncate": TableSetting("apply")})
     job.run(*creates("shop.orders", [1, 2]))
     job.run(EMPTIED, unchanged(1), *creates("shop.orders", [2], "again"), unchanged(2))
     assert job.rows("orders") == {2: "again 2"}

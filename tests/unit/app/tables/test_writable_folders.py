@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.tables.job_folders import check_writable
+from stream_app.app.tables.job_folders import check_folders_writable
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, OPERATOR_NEEDED, StorageError
 from tests.support.files.small_disk import make_read_only, small_disk
@@ -20,7 +20,9 @@ __all__ = ["small_disk"]
 
 
 def test_folders_that_are_not_there_are_not_made(tmp_path: Path) -> None:
-    check_writable(f"{tmp_path}/a/b/c", "", f"file:{tmp_path}/d", "s3://bucket/x", "gs://bucket/x")
+    check_folders_writable(
+        f"{tmp_path}/a/b/c", "", f"file:{tmp_path}/d", "s3://bucket/x", "gs://bucket/x"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -29,7 +31,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
     (small_disk / "ods.db").mkdir()
     make_read_only(small_disk)
     with pytest.raises(StorageError, match="Read-only file system") as caught:
-        check_writable(str(tmp_path), f"{small_disk}/ods.db/orders")
+        check_folders_writable(str(tmp_path), f"{small_disk}/ods.db/orders")
     assert caught.value.exit_code == OPERATOR_NEEDED
     assert str(small_disk) in str(caught.value)
     folders = {name: str(tmp_path / name) for name in ("warehouse", "checkpoint", "quarantine")}
@@ -41,7 +43,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
         stream={"checkpoint": folders["checkpoint"], "quarantine": folders["quarantine"]},
     )
     seen = examination_of(load_config(conf, [], {}), SystemClock()).observations()
-    problems = {one.part for one in seen if one.level is Severity.PROBLEM}
+    problems = {observation.part for observation in seen if observation.level is Severity.PROBLEM}
     assert problems - {"java"} == {part, "broker"}
 
 
@@ -49,5 +51,5 @@ def test_a_full_disk(small_disk: Path) -> None:
     filler = small_disk / "filler"
     subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], capture_output=True, check=False)
     with pytest.raises(StorageError, match="No space left") as caught:
-        check_writable(str(small_disk))
+        check_folders_writable(str(small_disk))
     assert caught.value.exit_code == FAILED, "it may pass"

@@ -32,9 +32,9 @@ ACT = f"{PAGE}/actions"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path, TOKEN) as there:
-        there.table("shop.orders").commit(*rows(1))
-        yield there
+    with served(tmp_path, TOKEN) as site:
+        site.table("shop.orders").commit(*rows(1))
+        yield site
 
 
 def tags(warehouse: Warehouse) -> list[str]:
@@ -76,7 +76,7 @@ def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "headers", "status", "why"),
+    ("sent_form", "headers", "status", "why"),
     [
         (form(token=""), {}, 403, "the token is wrong"),
         (form(token=TOKEN[:-1]), {}, 403, "the token is wrong"),
@@ -91,12 +91,12 @@ def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
 )
 def test_a_request_that_may_not_act_changes_nothing(
     warehouse: Warehouse,
-    given: Mapping[str, str],
+    sent_form: Mapping[str, str],
     headers: Mapping[str, str],
     status: int,
     why: str,
 ) -> None:
-    answered, text = warehouse.post(ACT, given, **headers)
+    answered, text = warehouse.post(ACT, sent_form, **headers)
     assert (answered, tags(warehouse)) == (status, [])
     assert why in text
     assert TOKEN not in text
@@ -127,10 +127,10 @@ def test_an_action_says_what_it_does_before_it_asks_for_the_token(warehouse: War
 
 def test_without_a_token_no_action_is_offered(tmp_path: Path) -> None:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as there:
-        there.table("shop.orders").commit(*rows(1))
-        assert "Compact" not in there.words(PAGE).replace("Compactions", "")
-        assert "no such action" in there.words(f"{ACT}/tag", status=404)
+    with served(tmp_path) as site:
+        site.table("shop.orders").commit(*rows(1))
+        assert "Compact" not in site.words(PAGE).replace("Compactions", "")
+        assert "no such action" in site.words(f"{ACT}/tag", status=404)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_actions_that_fit_a_table(
     state: str | None, *, can_open: bool, can_replay: bool, names: list[str]
 ) -> None:
     actions = offered_actions(state, can_open=can_open, can_replay=can_replay)
-    assert [one.name for one in actions] == names
+    assert [action.name for action in actions] == names
 
 
 def test_a_table_that_is_not_there_is_reported(warehouse: Warehouse) -> None:

@@ -18,13 +18,13 @@ PAGE = "/tables/shop.orders"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as there:
-        orders = there.table("shop.orders", num_sorted_run__compaction_trigger=3)
+    with served(tmp_path) as site:
+        orders = site.table("shop.orders", num_sorted_run__compaction_trigger=3)
         for key in range(4):
             orders.commit(*rows(key))
         orders.compact()
-        there.table("shop.sound").commit(*rows(7))
-        yield there
+        site.table("shop.sound").commit(*rows(7))
+        yield site
 
 
 def newest(folder: Path, pattern: str) -> Path:
@@ -113,7 +113,7 @@ def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
 def test_listeners_hear_that_a_table_is_gone_and_back(warehouse: Warehouse) -> None:
     orders = warehouse.path / "shop.db" / "orders"
     away = orders.with_name("away")
-    with warehouse.asked("/events/shop.orders") as answer:
+    with warehouse.response("/events/shop.orders") as answer:
         stream = versions(answer)
         first = next(stream)
         orders.rename(away)

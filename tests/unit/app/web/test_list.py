@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
-from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
 from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
@@ -43,7 +43,7 @@ TABLES = [
     ],
 )
 def test_tables_are_found_and_sorted(query: dict[str, str], names: list[str]) -> None:
-    assert [one.table for one in ListChoice.from_query(query).chosen(TABLES)] == names
+    assert [status.table for status in ListChoice.from_query(query).chosen(TABLES)] == names
 
 
 def test_states_are_counted_and_a_choice_is_a_link() -> None:
@@ -68,8 +68,8 @@ def test_freshness_is_what_is_unread(
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as there:
-        yield there
+    with served(tmp_path) as site:
+        yield site
 
 
 def test_the_page_filters_and_says_so(warehouse: Warehouse) -> None:
@@ -96,7 +96,7 @@ class Watched:
     def __init__(self, orders: SmallTable) -> None:
         self.files, self.clock, self.opened = CountingFileIO(), StandingClock(), 0
         self.path = orders.path
-        self.facts = RememberedFacts(self.open, self.clock)
+        self.facts = FactsCache(self.open, self.clock)
 
     def open(self, path: str) -> FileStoreTable:
         self.opened += 1
@@ -104,9 +104,9 @@ class Watched:
 
     def look(self) -> tuple[int | None, list[str]]:
         """The snapshot, and what was asked of the file system."""
-        self.files.asked.clear()
+        self.files.operations.clear()
         facts = self.facts.facts(self.path)
-        return facts.snapshot, [operation for operation, _ in self.files.asked]
+        return facts.snapshot, [operation for operation, _ in self.files.operations]
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_a_table_without_news_is_asked_for_its_hint(orders: SmallTable) -> None:
     assert watched.look() == (1, HINT)
     assert watched.opened == 1
     orders.commit(*rows(2))
-    snapshot, asked = watched.look()
-    assert (snapshot, "read" in asked) == (2, True)
+    snapshot, operations = watched.look()
+    assert (snapshot, "read" in operations) == (2, True)
     assert watched.look() == (2, HINT)
     assert watched.facts.facts(orders.path).source_ms == TIME_MS
 

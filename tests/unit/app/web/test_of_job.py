@@ -74,11 +74,11 @@ def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
     site = JobSite(
         shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 9}}
     )
-    assert [site.status(one.table) for one in site.tables()] == list(site.tables())
+    assert [site.status(status.table) for status in site.tables()] == list(site.tables())
     job.time_ms = job.clock.now_ms()
     job.run(*creates("shop.orders", [2]))
     job.clock.sleep(7)
-    assert [one.fresh_s for one in site.tables()] == [7, 7]
+    assert [status.fresh_s for status in site.tables()] == [7, 7]
     quiet = site.status("ods.items")
     assert quiet is not None
     assert (quiet.fresh_s, quiet.lag) == (7, 6)
@@ -117,7 +117,7 @@ def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
     with serving(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
         for events in ("/events/ods.orders", "/events"):
-            with page.asked(events) as answer:
+            with page.response(events) as answer:
                 stream = versions(answer)
                 first = next(stream)
                 unread[0] += 5
@@ -185,7 +185,7 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]))
     job.run(bad("shop.items", 2))
-    [kept] = Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl")
+    [file] = Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl")
     with page_of(job) as page:
         words = page.words("/tables/ods.items")
         assert re.search(r'value: 1 record .* \{"before":null,"after":\{"id":2,.*"none"', words)
@@ -194,7 +194,7 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
         form = {"action": "replay", "token": TOKEN}
         assert page.post("/tables/ods.items/actions", form)[0] == 303
         assert "replay done still bad: " in page.words("/tables/ods.items")
-        kept.write_text(kept.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
+        file.write_text(file.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
         job.sent[1] = job.sent[1][0], (job.sent[1][1] or b"").replace(b'"n":"none"', b'"n":1')
         page.post("/tables/ods.items/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/ods.items")
@@ -204,8 +204,8 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
 def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]), GARBAGE)
-    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
-    with page_of(job) as page, page.asked("/events") as answer:
+    [file] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    with page_of(job) as page, page.response("/events") as answer:
         first = next(stream := versions(answer))
         words = page.words("/")
         assert "quarantine 1 bad records that wait Bad messages without a table: 1" in words
@@ -216,12 +216,12 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
         assert "replay done no record belongs to a table" in page.words("/")
         assert next(stream) != first
         [fixed] = creates("shop.items", [2])
-        line = json.loads(kept.read_text())
+        line = json.loads(file.read_text())
         line |= {
             name: (stream or b"").decode()
             for name, stream in zip(("key", "value"), fixed, strict=True)
         }
-        kept.write_text(json.dumps(line))
+        file.write_text(json.dumps(line))
         job.sent[1] = fixed
         page.post("/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
@@ -277,14 +277,14 @@ def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
 def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]), GARBAGE)
-    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    [file] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
     with page_of(job) as page:
         assert "partition 0, offset 1 is not JSON" in page.words("/")
-        before = kept.stat()
-        kept.write_text(kept.read_text().replace("is not JSON", "is no  JSON"))
-        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+        before = file.stat()
+        file.write_text(file.read_text().replace("is not JSON", "is no  JSON"))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert "offset 1 is not JSON" in page.words("/")
-        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
         assert "offset 1 is no JSON" in page.words("/")
 
 
@@ -337,24 +337,24 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
 ) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))
-    given = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
+    options = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
     spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
     config: AppConfig = replace(
-        job.config, tables=replace(job.config.tables, file_system=given), spark=spark
+        job.config, tables=replace(job.config.tables, file_system=options), spark=spark
     )
     words, further = JobSite(shown_job(config), job.checkpoint, job.clock).compact_command(
         "ods.orders"
     )
     assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
-    assert file_io_options(further) == given
-    assert further == file_io_variables(given)
+    assert file_io_options(further) == options
+    assert further == file_io_variables(options)
     catalog = {"metastore": "rest", "uri": "http://c", "token.provider": "bear", "token": "t"}
     of_catalog = replace(config, tables=replace(config.tables, catalog=catalog))
     words, further = JobSite(shown_job(of_catalog), job.checkpoint, job.clock).compact_command(
         "ods.orders"
     )
     assert words == ["ods.orders", "--set", "spark.master=local[2]"]
-    assert (catalog_options(further), file_io_options(further)) == (catalog, given)
+    assert (catalog_options(further), file_io_options(further)) == (catalog, options)
     assert catalog_options({"STREAM_APP_CATALOG__TOKEN": "t"}) == {}
     site = JobSite(shown_job(config), job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0) as address:

@@ -36,8 +36,8 @@ PAGE = "/tables/shop.orders"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path, clock=CLOCK) as there:
-        yield there
+    with served(tmp_path, clock=CLOCK) as site:
+        yield site
 
 
 def test_freshness_is_by_the_time_of_messages(warehouse: Warehouse) -> None:
@@ -169,15 +169,15 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
-    kept = {"topic": "t", "partition": 0, "reason": "value: is bad", "key": None, "value": "a"}
-    lines = [json.dumps({**kept, "offset": offset}) for offset in range(QUARANTINED_READ)]
+    record = {"topic": "t", "partition": 0, "reason": "value: is bad", "key": None, "value": "a"}
+    lines = [json.dumps({**record, "offset": offset}) for offset in range(QUARANTINED_READ)]
     (tmp_path / "epoch-2.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
-    there = open_quarantine(str(tmp_path), {})
-    [kind] = quarantined_kinds((), lambda: there)
+    quarantine = open_quarantine(str(tmp_path), {})
+    [kind] = quarantined_kinds((), lambda: quarantine)
     assert (kind.records, kind.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
-    assert [one.offset for one in kind.examples] == [9999, 9998, 9997], "the newest"
+    assert [example.offset for example in kind.examples] == [9999, 9998, 9997], "the newest"
     (tmp_path / "epoch-1.jsonl").write_text(f"no record is read any more\n{lines[0]}")
-    [kind] = quarantined_kinds((), lambda: there)
+    [kind] = quarantined_kinds((), lambda: quarantine)
     assert (kind.records, kind.is_all) == (QUARANTINED_READ, False)
 
 
@@ -191,7 +191,7 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
     newest = list(orders.table.snapshots.backwards())
     chart = rows_chart(newest)
     assert chart is not None
-    assert CommitKind.COMPACT in {one.commit_kind for one in newest}
+    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in newest}
     assert chart.rows == sum(range(1, 10))
     assert all(0 <= bar.x < bar.x + bar.width <= 100 for bar in chart.bars)
     assert max(bar.width for bar in chart.bars) < 100 / SPANS
@@ -200,9 +200,9 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
 
 
 def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None:
-    made = warehouse.table("shop.orders", bucket=2)
-    made.commit(*rows(*range(20)))
-    orders = made.table
+    small = warehouse.table("shop.orders", bucket=2)
+    small.commit(*rows(*range(20)))
+    orders = small.table
     turns = iter([True, True])  # the first file, and its rows
     listed = rows_of(orders, None, 200, lambda: next(turns, False))
     assert 0 < len(listed.rows) < 20

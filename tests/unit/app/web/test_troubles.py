@@ -19,7 +19,7 @@ def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_pat
     job = DatabaseJob(tmp_path)
     odd = creates("shop.a/b", [1, 2])
     job.run(*creates("shop.items", [1]), *odd, GARBAGE)
-    with page_of(job) as page, page.asked("/events") as answer:
+    with page_of(job) as page, page.response("/events") as answer:
         first = next(stream := versions(answer))
         words = page.words("/")
         assert "2 tables, 1 in trouble" in words
@@ -42,7 +42,7 @@ def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_pat
 
 def test_many_refused_tables_do_not_make_a_page_endless(tmp_path: Path) -> None:
     job, names = DatabaseJob(tmp_path), TABLES_MAX + 10
-    job.run(*(one for number in range(names) for one in creates(f"shop.a/{number}", [1])))
+    job.run(*(message for number in range(names) for message in creates(f"shop.a/{number}", [1])))
     with page_of(job) as page:
         words = page.words("/")
     assert f"{TABLES_MAX:,} tables, {TABLES_MAX:,} in trouble" in words or (
@@ -57,7 +57,7 @@ def test_a_table_that_is_gone_says_how_it_comes_again(tmp_path: Path) -> None:
     with page_of(job) as page:
         for words in (page.words("/"), page.words("/tables/ods.orders", status=404)):
             assert re.search(r"missing .*to fix: start the job again: it makes the table", words)
-        with page.asked("/events/ods.orders") as answer:
+        with page.response("/events/ods.orders") as answer:
             first = next(stream := versions(answer))
             job.start()
             job.run(*creates("shop.orders", [2]))

@@ -37,8 +37,8 @@ EVIL = "<script>alert('x')</script>"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as there:
-        yield there
+    with served(tmp_path) as site:
+        yield site
 
 
 def test_the_list_has_every_table_with_its_newest_snapshot(warehouse: Warehouse) -> None:
@@ -134,8 +134,8 @@ def test_a_quarantine_that_cannot_be_read_hides_no_table(warehouse: Warehouse) -
     orders = warehouse.table("shop.orders")
     orders.commit(*rows(1))
     (warehouse.path / "epoch-1.jsonl").write_text('{"torn')
-    there = open_quarantine(str(warehouse.path), {})
-    shown = table_page("shop.orders", orders.table, lambda: there)
+    quarantine = open_quarantine(str(warehouse.path), {})
+    shown = table_page("shop.orders", orders.table, lambda: quarantine)
     assert shown.trees
     [problem] = shown.problems
     assert problem.parts == ("quarantine",)
@@ -217,7 +217,7 @@ def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_answered"),
+    ("host", "is_answered"),
     [
         ("localhost", True),
         ("LOCALHOST.:8088", True),
@@ -230,8 +230,8 @@ def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
         ("", False),
     ],
 )
-def test_the_server_answers_to_addresses_and_known_names(asked: str, is_answered: bool) -> None:
-    assert answers_to(asked, {"localhost", "page.example"}) == is_answered
+def test_the_server_answers_to_addresses_and_known_names(host: str, is_answered: bool) -> None:
+    assert answers_to(host, {"localhost", "page.example"}) == is_answered
 
 
 def test_secrets_are_on_no_page(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_secrets_are_on_no_page(tmp_path: Path) -> None:
 
 
 def test_pages_may_load_nothing_from_elsewhere(warehouse: Warehouse) -> None:
-    with warehouse.asked("/") as answer:
+    with warehouse.response("/") as answer:
         policy = answer.headers["Content-Security-Policy"]
         text = answer.read().decode()
     assert "default-src 'none'" in policy
@@ -260,7 +260,7 @@ def test_listeners_hear_of_a_new_snapshot(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders")
     orders.commit(*rows(1))
     for path in ("/events/shop.orders", "/events"):
-        with warehouse.asked(path) as answer:
+        with warehouse.response(path) as answer:
             assert answer.headers["Content-Type"].startswith("text/event-stream")
             stream = versions(answer)
             first = next(stream)

@@ -77,13 +77,17 @@ def comparable(column: pa.Array) -> list[Any]:
     """Values as the reference gives them; NaN and the zeros by their text."""
     kind = column.type
     if pa.types.is_decimal(kind):
-        numbers = [None if one is None else one.as_tuple() for one in column.to_pylist()]
+        numbers = [None if number is None else number.as_tuple() for number in column.to_pylist()]
         return [
-            one and (-1 if one.sign else 1) * int("".join(map(str, one.digits))) for one in numbers
+            number and (-1 if number.sign else 1) * int("".join(map(str, number.digits)))
+            for number in numbers
         ]
     if pa.types.is_timestamp(kind):
         unit = _UNITS[kind.unit]
-        return [one if one is None else one * unit for one in column.cast(pa.int64()).to_pylist()]
+        return [
+            number if number is None else number * unit
+            for number in column.cast(pa.int64()).to_pylist()
+        ]
     if pa.types.is_date(kind) or pa.types.is_time(kind):
         return list(column.cast(pa.int32()).to_pylist())
     return list(column.to_pylist())
@@ -99,7 +103,7 @@ def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
     row = row if wire.source.field is None else dict(row["payload"])
     row = row if wire.is_flat else dict(row["after"])
     possible = meanings(wire.source.column, row["v"])
-    return [(BAD,) if one is BAD else ((key, f"w{key}", one),) for one in possible]
+    return [(BAD,) if meaning is BAD else ((key, f"w{key}", meaning),) for meaning in possible]
 
 
 def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:

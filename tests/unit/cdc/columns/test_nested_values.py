@@ -83,12 +83,12 @@ def test_a_value_is_read_alike_as_json_and_as_a_text_of_json(
     column_type: str, text: str, want: Any
 ) -> None:
     """PostgreSQL's jsonb and MySQL's JSON come as texts."""
-    for given in (text, json.dumps(text)):
-        got = value_of(column_type, given)
+    for value in (text, json.dumps(text)):
+        got = value_of(column_type, value)
         if want == BAD:
-            assert isinstance(got, Bad), (given, got)
+            assert isinstance(got, Bad), (value, got)
         else:
-            assert repr(got) == repr(want), given
+            assert repr(got) == repr(want), value
 
 
 @pytest.mark.parametrize("text", ['"[1"', '"x"', '"1],[2"', '"[1],\\"x\\":[2]"', '"[1] [2]"', '""'])
@@ -129,7 +129,7 @@ def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
     """Good and bad ones are parsed together, then apart."""
     rng = random.Random(seed)
     columns = "id BIGINT, a ARRAY<DECIMAL(9,2)>, r ROW<x INT NOT NULL, y ARRAY<STRING>>"
-    given = [
+    pairs = [
         (
             rng.choice([None, [], [1.5, None], [2, 0.25], [1e20] if rng.random() < 0.1 else [3]]),
             rng.choice([None, {"x": 1, "y": None}, {"x": 2, "y": ["a", None]}, {"x": 5, "z": 1},
@@ -140,15 +140,15 @@ def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
     texts = [
         json.dumps({"id": at, "a": json.dumps(a) if as_text and a is not None else a,
                     "r": json.dumps(r) if as_text and r is not None else r})
-        for at, (a, r) in enumerate(given)
+        for at, (a, r) in enumerate(pairs)
     ]  # fmt: skip
     decoded = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
-    bad = {at for at, (a, r) in enumerate(given) if a == [1e20] or r == {}}
+    bad = {at for at, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
     assert reasons_of(decoded).keys() == bad
     wanted = [
         (at, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
-        for at, (a, r) in enumerate(given) if at not in bad
+        for at, (a, r) in enumerate(pairs) if at not in bad
     ]  # fmt: skip
     assert [row[2:] for row in rows_of(decoded)] == wanted
 

@@ -88,13 +88,13 @@ def a_row(rng: random.Random, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def a_message(rng: random.Random, number: int) -> bytes:
-    one = event(rng)
+    change = event(rng)
     for side in ("before", "after"):
-        one[side] = one[side] and a_row(rng, one[side])
+        change[side] = change[side] and a_row(rng, change[side])
     if rng.random() < 0.02:
-        one["source"] = None
+        change["source"] = None
     block = {"x": 1.5, "note": PLACEHOLDER}
-    return encoded(number, ENVELOPE, {**one, "block": rng.choice([None, block])})
+    return encoded(number, ENVELOPE, {**change, "block": rng.choice([None, block])})
 
 
 def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
@@ -106,7 +106,7 @@ def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
         decoded.skipped,
         sorted(decoded.tables.items()),
         decoded.schemas,
-        {column: one.records for column, one in decoded.drift.items()},
+        {column: sighting.records for column, sighting in decoded.drift.items()},
         decoded.changes.rows.schema,
     )
 
@@ -118,7 +118,9 @@ def test_machine_code_and_arrays_make_the_same_of_messages(registry: Registry, s
     number = registry.add(ENVELOPE)
     share = [0.0, 0.02, 0.3, 1.0][seed % 4]
     values = [a_message(rng, number) for _ in range(150)]
-    values = [one[:5] + mutated(one[5:], rng) if rng.random() < share else one for one in values]
+    values = [
+        value[:5] + mutated(value[5:], rng) if rng.random() < share else value for value in values
+    ]
     options = {
         "schema.registry.url": registry.url,
         "truncate": "ignore",
@@ -237,7 +239,9 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     parsed = 0
     for at in range(400):
         values = [a_message(rng, 1) for _ in range(rng.choice([1, 2, 5]))]
-        values = [one if rng.random() < 0.6 else b"head." + mutated(one[5:], rng) for one in values]
+        values = [
+            value if rng.random() < 0.6 else b"head." + mutated(value[5:], rng) for value in values
+        ]
         values[-1] = values[-1][: rng.randrange(5, len(values[-1]) + 1)] if at % 2 else values[-1]
         joined = b"".join(values)
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
@@ -256,13 +260,13 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
 def shown(read: AvroMessages | None) -> Any:
     assert read is not None
     columns = {
-        name: (one.binary() if one.of.kind == "string" else one.numbers()).to_pylist()
-        for name, one in read.columns.items()
-        if one.of.kind in ("string", "long", "double", "enum")
+        name: (column.binary() if column.of.kind == "string" else column.numbers()).to_pylist()
+        for name, column in read.columns.items()
+        if column.of.kind in ("string", "long", "double", "enum")
     }
     decimals = {
         name: read.columns[name].decimals(pa.decimal128(38, 2)).view(pa.binary(16)).to_pylist()
         for name in ("wide",)
     }
-    texts = [one.binary().to_pylist() for one in read.texts.values()]
+    texts = [text_column.binary().to_pylist() for text_column in read.texts.values()]
     return read.parsed.tolist(), repr(columns), decimals, texts

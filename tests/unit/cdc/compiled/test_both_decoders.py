@@ -103,13 +103,13 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
     names = [["zz", "y", *NAMES[2:-1]][at] for at in range(seed, 8)]
     values = []
     for _ in range(150):
-        one = message(rng, 0)
+        text = message(rng, 0)
         for name in names:
             if rng.random() < 0.1:
-                one = re.sub(rf'"{name}":("[^"]*"|[^,}}]*),', "", one)
+                text = re.sub(rf'"{name}":("[^"]*"|[^,}}]*),', "", text)
             elif rng.random() < 0.02:
-                one = one.replace('{"id"', f'{{"{name}{rng.randrange(3)}":[1],"id"')
-        values.append(one)
+                text = text.replace('{"id"', f'{{"{name}{rng.randrange(3)}":[1],"id"')
+        values.append(text)
     together = a_format(COLUMNS, ("dt", "id"), options=SAFE | {DECODER: COMPILED})
     alone = a_format(COLUMNS, ("dt", "id"), options=SAFE | {DECODER: ARRAYS})
     expected: dict[Any, Sighting] = {}
@@ -129,17 +129,17 @@ def test_messages_with_broken_bytes(seed: int, make: Callable[..., str]) -> None
     batches = []
     for share in (0.01, 0.2, 0.9):
         values = [make(rng, 0.01).encode() for _ in range(200)]
-        values = [mutated(one, rng) if rng.random() < share else one for one in values]
+        values = [mutated(value, rng) if rng.random() < share else value for value in values]
         batches.append(messages(*values, key=KEY))
     check(batches, COLUMNS, ("dt", "id"), SAFE | MODES[seed % len(MODES)])
 
 
-@pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda one: one.name)
+@pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda wrapping: wrapping.name)
 @pytest.mark.slow
 def test_hostile_messages(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
-    values = [one.value for one in hostile_messages(wrapping, 1_000, rng)]
-    values += [one.value for one in graded_messages(wrapping)]
+    values = [message.value for message in hostile_messages(wrapping, 1_000, rng)]
+    values += [message.value for message in graded_messages(wrapping)]
     batches = [messages(*values[at : at + 300]) for at in range(0, len(values), 300)]
     check(batches, HOSTILE_COLUMNS, ("id",), HOSTILE_OPTIONS)
 

@@ -124,7 +124,7 @@ def test_machine_code_and_arrays_make_the_same_of_messages(seed: int) -> None:
     rng = random.Random(seed)
     odd, broken = [(0.0, 0.0), (0.02, 0.0), (0.1, 0.1), (0.0, 0.5)][seed % 4]
     values = [a_message(rng, odd).encode() for _ in range(160)]
-    values = [mutated(one, rng) if rng.random() < broken else one for one in values]
+    values = [mutated(value, rng) if rng.random() < broken else value for value in values]
     key = json.dumps({"id": ID})
     arrays, machine = (
         a_format(
@@ -166,7 +166,7 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     done = 0
     for at in range(300):
         values = [a_message(rng, 0.05).encode() for _ in range(rng.choice([1, 2, 4]))]
-        values = [one if rng.random() < 0.6 else mutated(one, rng) for one in values]
+        values = [value if rng.random() < 0.6 else mutated(value, rng) for value in values]
         values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if at % 2 else values[-1]
         joined = b"".join(values)[-len(data) :]
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)

@@ -63,18 +63,18 @@ def layout(
 ) -> ImageLayout:
     """Of columns ``c0``, ``c1``, …"""
     readings = [reading(f"c{at}", sql, encoding) for at, (sql, encoding, _) in enumerate(columns)]
-    made = ImageLayout.for_columns(
+    image_layout = ImageLayout.for_columns(
         readings, [kind for *_, kind in columns], order, reads_base64=reads_base64
     )
-    assert made is not None
-    return made
+    assert image_layout is not None
+    return image_layout
 
 
-def parse(of: ImageLayout, *heads: bytes) -> ParsedHeads:
+def parse(image_layout: ImageLayout, *heads: bytes) -> ParsedHeads:
     data = np.frombuffer(b"".join(head + TAIL for head in heads), np.uint8)
     lengths = np.array([len(head) for head in heads], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + len(TAIL))[:-1]]).astype(np.int64)
-    parsed = of.parse(data, starts, starts + lengths)
+    parsed = image_layout.parse(data, starts, starts + lengths)
     assert parsed is not None
     return parsed
 
@@ -133,16 +133,18 @@ def test_usual_values_are_not_declined(kind: int, text: str, value: object) -> N
     parsed = parse(layout([KINDS[kind]]), head(f'{{"c0":{text}}}', f'{{"c0":{text}}}'))
     assert parsed.parsed.tolist() == [True]
     [column] = parsed.columns
-    texts = [str(one) if pa.types.is_decimal(column.type) else one for one in column.to_pylist()]
+    texts = [
+        str(value) if pa.types.is_decimal(column.type) else value for value in column.to_pylist()
+    ]
     assert texts == [value, value]
 
 
 def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
     rng = random.Random(seed)
     powers = [1, -1, 2**63, -(2**63), 2**64, 2**71, -(2**71), 10**38 - 1, 1 - 10**38]
-    values = [0, *powers, *(power + one for power in powers[2:-2] for one in (1, -1))]
+    values = [0, *powers, *(power + step for power in powers[2:-2] for step in (1, -1))]
     values += [rng.randrange(-(10**size), 10**size) for size in range(1, 39) for _ in range(20)]
-    of = layout([KINDS[10], KINDS[9], KINDS[11]])
+    image_layout = layout([KINDS[10], KINDS[9], KINDS[11]])
     for value in values:
         small = value % 10**36 - 10**35
         raw = value.to_bytes((value.bit_length() + 8) // 8 or 1, "big", signed=True)
@@ -150,18 +152,18 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
             raw = raw[1:]  # the least number of so many bytes
         text = f"{'-' if small < 0 else ''}{abs(small) // 10**18}.{abs(small) % 10**18:018}"
         image = f'{{"c0":{value},"c1":"{text}","c2":"{base64.b64encode(raw).decode()}"}}'
-        parsed = parse(of, head(image))
+        parsed = parse(image_layout, head(image))
         assert parsed.parsed.tolist() == [True], image
         number, fraction, of_bytes = (column[0].as_py() for column in parsed.columns)
         assert (number, str(fraction), of_bytes.scaleb(2, EXACT)) == (value, text, value)
         longer = base64.b64encode((b"\xff" if value < 0 else b"\0") + raw).decode()
-        assert not parse(of, head(f'{{"c2":"{longer}"}}')).parsed[0]
+        assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).parsed[0]
 
 
 def test_orders_and_absences() -> None:
-    of = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
+    image_layout = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
     parsed = parse(
-        of,
+        image_layout,
         head('{"c0":1,"c1":"a","c2":3}'),
         head('{"c2":6,"c1":"b","c0":4}', '{"c1":"x"}'),
         head('{"c0":7,"new":{"c1":[1,{}]},"c1":null,"c2":null}'),
@@ -183,7 +185,7 @@ def test_orders_and_absences() -> None:
 
 
 def test_rows_beside_each_other() -> None:
-    of = layout([KINDS[1], KINDS[0]])
+    image_layout = layout([KINDS[1], KINDS[0]])
     rows = [
         b'{"c0":"a","c1":1}',
         b'{"c1":2}',
@@ -198,7 +200,7 @@ def test_rows_beside_each_other() -> None:
     ]
     values = pa.array([b"before", *rows, *rows]).slice(1)
     offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
-    parsed = of.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
+    parsed = image_layout.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
     assert parsed is not None
     good = [at in (0, 1, 6, 8) for at in range(len(rows))]
     assert parsed.parsed.tolist() == [*good, *good]
@@ -211,10 +213,10 @@ def test_rows_beside_each_other() -> None:
 
 def test_lists_of_objects() -> None:
     row = layout([KINDS[1], KINDS[0]], ("c0", "c1"))
-    of = ImageLayout.for_columns(
+    image_layout = ImageLayout.for_columns(
         (), (), ("rows", "old"), reads_base64=True, lists={"rows": row, "old": row}
     )
-    assert of is not None
+    assert image_layout is not None
     values = [
         b'{"rows":[{"c0":"a","c1":1},{"c1":null}],"old":null}',
         b'{"rows":[{"c0":"lost"},{"c0":1}],"old":[{}]}',
@@ -227,11 +229,11 @@ def test_lists_of_objects() -> None:
         b'{"rows":[{"c0":"c","c1":4}]}',
     ]
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    parsed = of.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
+    parsed = image_layout.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
     assert parsed is not None
     good = [at for at, is_parsed in enumerate(parsed.parsed.tolist()) if is_parsed]
     assert good == [0, 3, 4, 8]
-    wanted = parse_objects(pa.array(values).take(good), pa.schema(list(of.struct)))
+    wanted = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
     for column, of_arrow in zip(parsed.columns, wanted or (), strict=True):
         column.validate(full=True)
         assert column == of_arrow
@@ -241,16 +243,16 @@ def test_lists_of_objects() -> None:
 
 def test_searches_for_names_are_limited() -> None:
     """Else a message of n bytes would cost n times the number of columns."""
-    of = layout([KINDS[0]] * 200)
+    image_layout = layout([KINDS[0]] * 200)
     few, many = ((",".join(f'"u{at}":1' for at in range(count))) for count in (8, 2_000))
-    parsed = parse(of, head(f"{{{few}}}"), head(f"{{{many}}}"))
+    parsed = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))
     assert parsed.parsed.tolist() == [True, False]
 
 
 def test_too_many_cells_are_declined_before_they_take_memory() -> None:
-    of = layout([KINDS[0]] * 1_000)
+    image_layout = layout([KINDS[0]] * 1_000)
     places = np.zeros(10_000, np.int64)
-    assert of.parse(np.zeros(100, np.uint8), places, places) is None
+    assert image_layout.parse(np.zeros(100, np.uint8), places, places) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
@@ -258,7 +260,7 @@ def test_too_many_cells_are_declined_before_they_take_memory() -> None:
 def test_no_byte_behind_the_message_is_read(seed: int) -> None:
     """The message ends where memory does: a read beyond ends the process."""
     rng = random.Random(seed)
-    of = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
+    image_layout = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
     data, _pages = guarded_pages()
     end = len(data)
     tail = b',"source":{},' + b'"'
@@ -272,7 +274,7 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
         value = np.frombuffer(text + (tail + TAIL)[:16], np.uint8)
         data[end - len(value) :] = value
         start = np.array([end - len(value)], np.int64)
-        heads = of.parse(data, start, start + len(text))
+        heads = image_layout.parse(data, start, start + len(text))
         assert heads is not None
         parsed += int(heads.parsed[0])
     assert parsed
@@ -284,11 +286,11 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
     """The last message ends where memory does, and what lies behind it changes nothing."""
     rng = random.Random(seed)
     image = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
-    of = ImageLayout.for_columns(
+    image_layout = ImageLayout.for_columns(
         (), (), ("op", "before", "after"), reads_base64=True,
         objects={"before": image, "after": image},
     )  # fmt: skip
-    assert of is not None
+    assert image_layout is not None
     data, _pages = guarded_pages()
     parsed = 0
     for at in range(600):
@@ -302,8 +304,10 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
         joined = b"".join(values)
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
-        at_the_end = of.parse_rows(data, offsets + len(data) - len(joined))
-        before_others = of.parse_rows(np.frombuffer(joined + b'1,"x":"y"}' * 9, np.uint8), offsets)
+        at_the_end = image_layout.parse_rows(data, offsets + len(data) - len(joined))
+        before_others = image_layout.parse_rows(
+            np.frombuffer(joined + b'1,"x":"y"}' * 9, np.uint8), offsets
+        )
         assert at_the_end is not None
         assert before_others is not None
         assert at_the_end.parsed.tolist() == before_others.parsed.tolist()

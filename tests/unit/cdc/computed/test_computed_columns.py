@@ -43,23 +43,25 @@ def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
     column = pa.array(values, arrow_type(column_type))
     # A slice begins behind the start of its buffers.
     for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
-        made, failed = a_function(call, column_type).compute(part)
-        results = made.to_pylist()
+        computed, failed = a_function(call, column_type).compute(part)
+        results = computed.to_pylist()
         if failed is not None:
-            results = [FAILS if bad else one for bad, one in zip(failed, results, strict=True)]
+            results = [
+                FAILS if bad else result for bad, result in zip(failed, results, strict=True)
+            ]
     return results
 
 
 def of_each(values: list[Any], model: Callable[[Any], Any]) -> list[Any]:
     """The model's outcome for each value."""
 
-    def one(value: Any) -> Any:
+    def outcome(value: Any) -> Any:
         try:
             return None if value is None else model(value)
         except ValueError:
             return FAILS
 
-    return [one(value) for value in values]
+    return [outcome(value) for value in values]
 
 
 @given(st.lists(st.none() | instants, min_size=1))
@@ -165,8 +167,8 @@ def test_each_function_goes_to_the_tasks(name: str) -> None:
         "cast": "1, INT", "now": "", "date_format": "c, yyyy", "substring": "c, 1",
         "truncate": "c, 1", "variant_get": "c, $.a, INT",
     }.get(name, "c")  # fmt: skip
-    made = a_function(f"{name}({arguments})", VARIANT if name == "variant_get" else STRING)
-    assert pickle.loads(pickle.dumps(made)).result == made.result
+    function = a_function(f"{name}({arguments})", VARIANT if name == "variant_get" else STRING)
+    assert pickle.loads(pickle.dumps(function)).result == function.result
 
 
 @pytest.mark.parametrize(
@@ -194,15 +196,15 @@ def test_a_message_without_a_time_harms_no_other() -> None:
 def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -> None:
     """One row's history: whole images, or the newest alone, leave the row where it passes."""
     states = data.draw(st.lists(st.sampled_from([None, True, False]), min_size=1, max_size=8))
-    for known in (KnownColumns.IMAGES, KnownColumns.NEWEST):
+    for known_columns in (KnownColumns.IMAGES, KnownColumns.NEWEST):
         has_before = [data.draw(st.booleans()) for _ in states]
-        there, row = False, None
+        is_stored, row = False, None
         for state, whole in zip(states, has_before, strict=True):
             kinds, passes, pair = _change(row, state, whole)
             row = state
             if kinds:
-                there = _applied_to(there, kinds, passes, pair, known)
-            assert there == (row is True)
+                is_stored = _applied_to(is_stored, kinds, passes, pair, known_columns)
+            assert is_stored == (row is True)
 
 
 def _change(
@@ -219,9 +221,13 @@ def _change(
 
 
 def _applied_to(
-    there: bool, kinds: list[RowKind], passes: list[bool], pair: list[bool], known: KnownColumns
+    is_stored: bool,
+    kinds: list[RowKind],
+    passes: list[bool],
+    pair: list[bool],
+    known_columns: KnownColumns,
 ) -> bool:
-    left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known)
+    left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
     for kind in left.kinds[left.kept]:
-        there = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
-    return there
+        is_stored = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+    return is_stored

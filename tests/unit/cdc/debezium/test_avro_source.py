@@ -58,8 +58,8 @@ def registry() -> Iterator[Registry]:
 
 
 def reader(registry: Registry) -> SourceFacts:
-    made = source_facts("debezium-avro", {"schema.registry.url": registry.url})
-    reader: SourceFacts = pickle.loads(pickle.dumps(made))  # as tasks get it
+    facts = source_facts("debezium-avro", {"schema.registry.url": registry.url})
+    reader: SourceFacts = pickle.loads(pickle.dumps(facts))  # as tasks get it
     return reader
 
 
@@ -177,8 +177,8 @@ def columns_of(registry: Registry, fields: list[Any], connector: str, options: s
     return "\n".join([*shown, f"key {', '.join(description.primary_keys)}"])
 
 
-def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": of, **more}
+def field(name: str, data_type: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": data_type, **more}
 
 
 def test_columns_are_those_of_the_envelope_of_json(registry: Registry) -> None:
@@ -229,8 +229,8 @@ def test_logical_types_without_a_name_of_connect(registry: Registry) -> None:
     fields = [
         field("id", "long"),
         *(
-            field(name.replace("-", "_"), ["null", {"type": of, "logicalType": name}])
-            for name, of in kinds.items()
+            field(name.replace("-", "_"), ["null", {"type": data_type, "logicalType": name}])
+            for name, data_type in kinds.items()
         ),
         field("price", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3}),
     ]
@@ -279,8 +279,8 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
 
 def test_every_format_makes_its_reader_of_its_options() -> None:
     for name, declaration in FORMATS.items():
-        made = source_facts(name, {"schema.registry.url": "http://127.0.0.1:9"})
-        assert (made.change_times is not None) == declaration.has_times
+        facts = source_facts(name, {"schema.registry.url": "http://127.0.0.1:9"})
+        assert (facts.change_times is not None) == declaration.has_times
 
 
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:

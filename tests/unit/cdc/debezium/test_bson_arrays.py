@@ -56,9 +56,9 @@ def parsed(text: str) -> Any:
 @given(st.lists(texts(), min_size=1, max_size=5))
 def test_together_and_alone_are_the_same(documents: Sequence[str]) -> None:
     plain, odd = plain_documents(pa.array(documents, pa.string()))
-    for text, one, is_odd in zip(documents, plain.to_pylist(), odd.tolist(), strict=True):
+    for text, result, is_odd in zip(documents, plain.to_pylist(), odd.tolist(), strict=True):
         expected = alone(text)
-        assert (None if is_odd else parsed(one)) == expected, (text, one)
+        assert (None if is_odd else parsed(result)) == expected, (text, result)
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> N
     news = [row for row in rows if row[1] in ("+I", "+U")]
     # ALTER TABLE … MODIFY drops a column's DEFAULT in MariaDB.
     eve = (16, "+I", 7, None, "Eve", None, None, "7" if source == "pg" else None, None)
-    kept = [LONG_KEPT] if source == "mariadb" else []
-    assert news == of_sql(*INSERTS, *UPDATES, *kept, eve)
+    long_rows = [LONG_KEPT] if source == "mariadb" else []
+    assert news == of_sql(*INSERTS, *UPDATES, *long_rows, eve)
     assert {row[0]: row[2] for row in rows if row[1] == "-D"} == DELETED
     bad = reasons_of(decoded)
     if source == "mariadb":

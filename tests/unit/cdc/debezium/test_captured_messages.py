@@ -201,12 +201,12 @@ def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> No
 )
 def test_keyless_table(file: str, topic: str) -> None:
     decoded = a_format("a INT, b STRING", ("a", "b")).decode(captured(file, topic))
-    one = (1, "one")
+    inserted = (1, "one")
     assert [row[1:] for row in rows_of(decoded)] == [
-        ("+I", *one),
-        ("+I", *one),
-        ("-D", *one),
-        ("-D", *one),
+        ("+I", *inserted),
+        ("+I", *inserted),
+        ("-D", *inserted),
+        ("-D", *inserted),
     ]
     assert decoded.skipped == 2
 

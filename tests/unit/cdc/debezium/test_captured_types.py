@@ -161,9 +161,9 @@ def test_no_record_depends_on_its_neighbours(
     alone_rows, alone_bad = list[Any](), dict[int, str]()
     for at in range(batch.num_rows):
         decoder = a_format(columns, keys, options=options, keep_update_before=keep)
-        one = decoder.decode(batch.slice(at, 1))
-        alone_rows += [(at, *row[1:]) for row in rows_of(one)]
-        alone_bad |= reasons_of(one)
+        decoded = decoder.decode(batch.slice(at, 1))
+        alone_rows += [(at, *row[1:]) for row in rows_of(decoded)]
+        alone_bad |= reasons_of(decoded)
     decoder = a_format(columns, keys, options=options, keep_update_before=keep)
     whole = decoder.decode(batch)
     assert repr(rows_of(whole)) == repr(alone_rows)

@@ -84,8 +84,8 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     assert outcome(decoded) == outcome(plain)
     assert decoded.skipped == plain.skipped
     assert decoded.tables == plain.tables
-    assert {name: one.records for name, one in decoded.drift.items()} == {
-        name: one.records for name, one in plain.drift.items()
+    assert {name: sighting.records for name, sighting in decoded.drift.items()} == {
+        name: sighting.records for name, sighting in plain.drift.items()
     }
 
 
@@ -114,7 +114,7 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
         b"",
         good[:1] + (77).to_bytes(4, "big") + good[5:],
     ]
-    mixed = [value for one in broken for value in (good, one, good)]
+    mixed = [value for message in broken for value in (good, message, good)]
     decoded = avro(registry).decode(batch(mixed))
     assert {at for at, *_ in rows_of(decoded)} == {
         at for at, value in enumerate(mixed) if value is good
@@ -146,17 +146,17 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     value = encoded(number, schema, {**event(rng), "op": "c", "before": None, "after": row})
     decoded = avro(registry, "id BIGINT, name STRING, phone STRING").decode(batch([value] * 3))
     assert len(rows_of(decoded)) == 3
-    assert {name: one.records for (_, name), one in decoded.drift.items()} == dict.fromkeys(
-        ["phone", "amount", "at", "day", "raw", "flag", "score", "ratio", "mood"], 3
-    )
+    assert {
+        name: sighting.records for (_, name), sighting in decoded.drift.items()
+    } == dict.fromkeys(["phone", "amount", "at", "day", "raw", "flag", "score", "ratio", "mood"], 3)
     with pytest.raises(WrongSourceError, match="'amount' is not in the table"):
         avro(registry, "id BIGINT", unknown_columns="stop").decode(batch([value]))
 
 
 def two_images(before: Any, after: Any) -> dict[str, Any]:
     sides = {
-        side: {"type": "record", "name": side, "fields": [{"name": "name", "type": of}]}
-        for side, of in (("before", before), ("after", after))
+        side: {"type": "record", "name": side, "fields": [{"name": "name", "type": data_type}]}
+        for side, data_type in (("before", before), ("after", after))
     }
     fields = [{"name": side, "type": ["null", row]} for side, row in sides.items()]
     fields.append({"name": "op", "type": "string"})
@@ -188,7 +188,7 @@ def test_a_schema_is_asked_for_once(registry: Registry) -> None:
     value = encoded(number, schema, {**event(rng), "op": "m"})
     for _ in range(3):
         assert avro(registry).decode(batch([value, None])).skipped == 2
-    assert registry.asked.count(number) == 1
+    assert registry.requested_ids.count(number) == 1
 
 
 def test_a_registry_with_a_login_and_one_that_is_away() -> None:
@@ -200,8 +200,8 @@ def test_a_registry_with_a_login_and_one_that_is_away() -> None:
             avro(registry).decode(batch([value]))
         login = {"schema.registry.basic.auth.user.info": "reader:secret"}
         url = {"schema.registry.url": f"http://127.0.0.1:9,{registry.url}"}
-        of = a_format(COLUMNS, name="debezium-avro", options=url | login)
-        assert of.decode(batch([value])).skipped == 1
+        decoder = a_format(COLUMNS, name="debezium-avro", options=url | login)
+        assert decoder.decode(batch([value])).skipped == 1
     with pytest.raises(SourceError, match="does not give schema 4711"):
         avro(registry).decode(batch([b"\x00" + (4711).to_bytes(4, "big")]))
 

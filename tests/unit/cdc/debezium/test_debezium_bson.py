@@ -105,7 +105,9 @@ def batch(values: Sequence[str | None], keys: Sequence[str | None]) -> pa.Record
 
 
 def document(**values: str) -> str:
-    return f'{{"_id": {ID}, ' + ", ".join(f'"{name}": {of}' for name, of in values.items()) + "}"
+    return (
+        f'{{"_id": {ID}, ' + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
+    )
 
 
 @pytest.mark.parametrize(("value", "expected"), VALUES)
@@ -130,14 +132,16 @@ def test_many_are_rewritten_as_one_is(value: str) -> None:
 )
 def test_texts_in_columns_of_other_types_are_rewritten_together(kind: str) -> None:
     [column] = parse_columns(f"n {kind}")
-    texts = [document(n=of) for of in ('"2024-02-29"', '"1e3"', '"a \\" \\u00e9"', '""', "null")]
+    texts = [
+        document(n=value) for value in ('"2024-02-29"', '"1e3"', '"a \\" \\u00e9"', '""', "null")
+    ]
     for encoding in (Encoding.NUMBER, Encoding.EPOCH_MILLIS, Encoding.ISO):
         columns = {"n": TypedColumn("n", column.data_type, encoding)}
         assert not unusual_documents(pa.array(texts), columns).any()
         plain, odd = plain_documents(pa.array(texts), columns)
         assert not odd.any()
-        for one, text in zip(plain.to_pylist(), texts, strict=True):
-            assert json.loads(one) == json.loads(plain_document(text, columns))
+        for result, text in zip(plain.to_pylist(), texts, strict=True):
+            assert json.loads(result) == json.loads(plain_document(text, columns))
 
 
 def test_changes_of_documents() -> None:
@@ -195,7 +199,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
         message("c", document(n="1, \"n\": 2")): "has the field 'n' twice",
         "[1]": "is a JSON array, not an object",
     }  # fmt: skip
-    values = [value for one in odd for value in (good, one, good)]
+    values = [value for message in odd for value in (good, message, good)]
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
     decoded = decode.decode(batch(values, [KEY] * len(values)))
     reasons = reasons_of(decoded)
@@ -263,14 +267,15 @@ def test_messages_describe_their_source() -> None:
 @pytest.mark.slow
 def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
     rng = random.Random(seed)
-    texts = [of for of, _ in VALUES]
+    texts = [value for value, _ in VALUES]
     values: list[str | None] = []
     for _ in range(60):
-        one, other = (document(doc=rng.choice(texts), n=rng.choice(texts)) for _ in range(2))
+        first, second = (document(doc=rng.choice(texts), n=rng.choice(texts)) for _ in range(2))
         values.append(
             rng.choice(
-                [message("c", one), message("u", one, other), message("d", None), None,
-                 message("c", one, collection='q"\\'), message("c", one, db=None), '{"ts_ms":1}']
+                [message("c", first), message("u", first, second), message("d", None), None,
+                 message("c", first, collection='q"\\'), message("c", first, db=None),
+                 '{"ts_ms":1}']
             )
         )  # fmt: skip
     keys = [rng.choice([KEY, None]) for _ in values]

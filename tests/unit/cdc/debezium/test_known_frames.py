@@ -134,15 +134,15 @@ def test_a_byte_more_less_or_other_anywhere(seed: int) -> None:
 
 
 def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
-    known = KnownFrames()
+    frames = KnownFrames()
     texts = [RECORD.replace("22327040", "9" * digits) for digits in range(1, 19)]
     values = pa.array([text.encode() for text in texts for _ in range(500)], pa.binary())
     for _ in range(3):
-        framed = known.framed(values)
+        framed = frames.framed(values)
         assert framed is not None
         assert len(framed.positions) == len(values)
-    assert known.framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
-    some = known.framed(values.slice(3, 1000))  # of a part of a buffer
+    assert frames.framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
+    some = frames.framed(values.slice(3, 1000))  # of a part of a buffer
     assert some is not None
     assert framed is not None
     assert some.images.to_pylist() == framed.images.slice(6, 2000).to_pylist()

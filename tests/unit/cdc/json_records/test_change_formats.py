@@ -161,7 +161,7 @@ def _objects(value: Any) -> Iterator[Row]:
             yield from _objects(item)
 
 
-def made(name: str, rng: random.Random, decoder: str) -> ChangeFormat:
+def format_of(name: str, rng: random.Random, decoder: str) -> ChangeFormat:
     options = {
         "maxwell-json": {},
         "canal-json": {"truncate": "ignore"},
@@ -212,20 +212,20 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
+def one_by_one(decoder: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
     """What comes of messages that are all read by the slow path."""
     policy = ColumnPolicy(
         columns=frozenset(COLUMNS.names), unknown=DriftReaction.WARN, missing=DriftReaction.WARN
     )
-    policy = getattr(of, "_policy", policy)
+    policy = getattr(decoder, "_policy", policy)
     outcome = BatchOutcome(
         messages=messages, section="x", policy=policy, on_truncate=OnTruncate.IGNORE
     )
-    group = getattr(of, "_group", None)
+    group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)
-    of.one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
-    return outcome.decoded(of.decode(messages.slice(0, 0)).changes.rows.schema, {})
+    decoder.one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
+    return outcome.decoded(decoder.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -233,7 +233,7 @@ def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
 @pytest.mark.slow
 def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> None:
     rng = random.Random(f"{name} {seed}")
-    of = made(name, rng, ARRAYS)
+    decoder = format_of(name, rng, ARRAYS)
     generate = GENERATORS[name]
     faulty = rng.choice([0.0, 0.1, 0.5])
     texts = [
@@ -243,7 +243,7 @@ def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> 
         for _ in range(rng.choice([1, 5, 60, 300]))
     ]
     messages = a_batch(rng, texts)
-    fast, slow = of.decode(messages), one_by_one(of, messages)
+    fast, slow = decoder.decode(messages), one_by_one(decoder, messages)
     assert by_message(fast, texts) == by_message(slow, texts)
     assert fast.skipped == slow.skipped
     assert fast.drift == slow.drift
@@ -258,9 +258,9 @@ def test_machine_code_means_the_same(name: str, seed: int) -> None:
     pytest.importorskip("numba")
     rng = random.Random(f"compiled {name} {seed}")
     state = rng.getstate()
-    arrays = made(name, rng, ARRAYS)
+    arrays = format_of(name, rng, ARRAYS)
     rng.setstate(state)
-    machine = made(name, rng, COMPILED)
+    machine = format_of(name, rng, COMPILED)
     generate = GENERATORS[name]
     for faulty, size in ((0.02, 300), (0.0, 40), (0.2, 300), (0.9, 40), (0.0, 1)):
         texts = [
@@ -272,10 +272,10 @@ def test_machine_code_means_the_same(name: str, seed: int) -> None:
         if rng.random() < 0.3:
             texts = [text.replace('":', '":\t ').replace(',"', ' ,\n"') for text in texts]
         batch = a_batch(rng, texts)
-        one, other = machine.decode(batch), arrays.decode(batch)
-        assert by_message(one, texts) == by_message(other, texts)
-        assert one.skipped == other.skipped
-        assert one.tables == other.tables
+        compiled, other = machine.decode(batch), arrays.decode(batch)
+        assert by_message(compiled, texts) == by_message(other, texts)
+        assert compiled.skipped == other.skipped
+        assert compiled.tables == other.tables
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -288,16 +288,16 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
         options={DECODER: COMPILED},
         keep_update_before=True,
     )
-    of = FORMATS[name].make(setup)
-    assert isinstance(of, ChangeFormat)
+    decoder = FORMATS[name].make(setup)
+    assert isinstance(decoder, ChangeFormat)
     rng = random.Random(name)
     texts = [json.dumps(GENERATORS[name](rng), separators=(",", ":")) for _ in range(40)]
     texts = [text.replace("1e+20", "1") for text in texts]
     batch = a_batch(rng, texts)
-    group = getattr(of, "_group", None)
+    group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = of.quick_part(PlacedValues(batch.column("value"), index, batch), group)
+    part = decoder.quick_part(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 
@@ -331,7 +331,7 @@ def test_types_of_canal_that_concern_no_column_are_not_judged(decoder: str, type
     text = f'{{"data":[{{"id":1,"n":7}}],"mysqlType":{types},"table":"t","type":"INSERT"}}'
     odd = text.replace("INSERT", "?")
     batch = a_batch(random.Random(0), [text, odd, text.replace("7}", "7.0}"), *[text] * 3])
-    of = FORMATS["canal-json"].make(setup)
-    assert set(reasons_of(of.decode(batch))) == {1}
-    assert isinstance(of, ChangeFormat)
-    assert set(reasons_of(one_by_one(of, batch))) == {1}
+    canal = FORMATS["canal-json"].make(setup)
+    assert set(reasons_of(canal.decode(batch))) == {1}
+    assert isinstance(canal, ChangeFormat)
+    assert set(reasons_of(one_by_one(canal, batch))) == {1}

@@ -154,8 +154,8 @@ def test_canals_rows_of_one_statement_stand_or_fall_together() -> None:
 
 
 def test_canals_old_values_belong_to_their_row() -> None:
-    one, two = {"id": "1", "v": "a", "w": "x"}, {"id": "2", "v": "b", "w": None}
-    update = canal("UPDATE", one, two, old=[{"v": None}, {"w": "y"}])
+    first, second = {"id": "1", "v": "a", "w": "x"}, {"id": "2", "v": "b", "w": None}
+    update = canal("UPDATE", first, second, old=[{"v": None}, {"w": "y"}])
     assert stored("canal-json", update) == [
         ("-U", 1, None, "x"),
         ("+U", 1, "a", "x"),
@@ -228,8 +228,8 @@ def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
 def test_goldengates_compressed_updates() -> None:
     update = ogg("U", {"id": 1, "v": "a"}, {"id": 1, "v": "b"})
     assert "column 'w' is unchanged and its value was not sent" in reason("ogg-json", update)
-    kept = stored("ogg-json", update, compressed_updates="null")
-    assert kept == [("-U", 1, "a", None), ("+U", 1, "b", None)]
+    changes = stored("ogg-json", update, compressed_updates="null")
+    assert changes == [("-U", 1, "a", None), ("+U", 1, "b", None)]
     whole = ogg("U", {"id": 1, "v": "a", "w": "x"}, {"id": 1, "v": None})
     assert stored("ogg-json", whole) == [("-U", 1, "a", "x"), ("+U", 1, None, "x")]
     # An unchanged column is there, so nothing is left out: the source has no column w.
@@ -297,8 +297,8 @@ def with_keys(*pairs: tuple[str | None, str]) -> pa.RecordBatch:
 
 
 def test_plain_rows_with_their_key_in_the_messages_key() -> None:
-    of = a_format(name="json", options={"key-columns": "id"})
-    outcome = of.decode(
+    decoder = a_format(name="json", options={"key-columns": "id"})
+    outcome = decoder.decode(
         with_keys(
             ('{"id":1}', '{"v":"a"}'),
             ('{"id":1}', '{"id":2,"v":"b"}'),

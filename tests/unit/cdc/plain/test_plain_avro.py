@@ -39,7 +39,7 @@ def registry() -> Iterator[Registry]:
 def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     gone = {*rng.sample(["tags", "score", "mood"], rng.randrange(3)), "amount"}
-    schema = {**ROW, "fields": [one for one in ROW["fields"] if one["name"] not in gone]}
+    schema = {**ROW, "fields": [field for field in ROW["fields"] if field["name"] not in gone]}
     number = registry.add(schema)
     rows = [a_row(rng) for _ in range(rng.choice([1, 30, 300]))]
     values = [encoded(number, schema, row) for row in rows]
@@ -54,8 +54,8 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     assert repr(rows_of(decoded)) == repr(rows_of(plain))
     assert reasons_of(decoded) == reasons_of(plain)
     assert decoded.drift.keys() == plain.drift.keys()
-    assert [one.records for _, one in sorted(decoded.drift.items(), key=str)] == [
-        one.records for _, one in sorted(plain.drift.items(), key=str)
+    assert [sighting.records for _, sighting in sorted(decoded.drift.items(), key=str)] == [
+        sighting.records for _, sighting in sorted(plain.drift.items(), key=str)
     ]
 
 

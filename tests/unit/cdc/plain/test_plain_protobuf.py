@@ -97,8 +97,10 @@ def test_columns_have_what_google_reads(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     schema = registered(registry)
     values = [protobuf_bytes(schema, [0], a_row(rng)) for _ in range(rng.choice([1, 40, 400]))]
-    of = message_class(One(schema), schema.number, [0])
-    texts = [json.dumps(json_of(of, value[6:], schema.number)).encode() for value in values]
+    message_type = message_class(One(schema), schema.number, [0])
+    texts = [
+        json.dumps(json_of(message_type, value[6:], schema.number)).encode() for value in values
+    ]
     plain = a_format(COLUMNS, name="json", options={**AS_SENT, **IGNORE}).decode(batch(texts))
     decoded = protobuf(registry).decode(batch(values))
     assert repr(rows_of(decoded)) == repr(rows_of(plain))
@@ -111,7 +113,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
     """Pieces of messages one after another are one message, whose later values count."""
     rng = random.Random(seed)
     schema = registered(registry)
-    of = message_class(One(schema), schema.number, [0])
+    message_type = message_class(One(schema), schema.number, [0])
     head = protobuf_bytes(schema, [0], {})
     values = []
     for _ in range(300):
@@ -125,7 +127,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
     assert rows.keys() | reasons.keys() == set(range(len(values)))
     assert len(rows) > 20
     for at, cells in rows.items():
-        message = of.FromString(values[at][len(head) :])
+        message = message_type.FromString(values[at][len(head) :])
         assert cells[:2] == [message.id, message.name]
         assert cells[9:12] == [message.raw, message.small, message.wide]
 
@@ -214,6 +216,8 @@ def test_nothing_is_lost_that_google_does_not_take(
 
 def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:
     schema = Registered(registry.add(ODD_SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", ODD_SCHEMA)
-    of = message_class(One(schema), schema.number, [0])
-    types = {one.name: connect_field(one).literal for one in fields_of(of.DESCRIPTOR)}
+    message_type = message_class(One(schema), schema.number, [0])
+    types = {
+        field.name: connect_field(field).literal for field in fields_of(message_type.DESCRIPTOR)
+    }
     assert types["seven"] == "int64"

@@ -35,8 +35,8 @@ def of_table(name: str, table: str, key: int) -> str:
 
 
 def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
-    made = a_format(name=name, options=options)
-    return replace(made, own=OwnTable(origins=partial(origins_in, name, {}), choice=choice))
+    pipeline = a_format(name=name, options=options)
+    return replace(pipeline, own=OwnTable(origins=partial(origins_in, name, {}), choice=choice))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -48,8 +48,8 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     assert outcome.records == {"d.orders": 2, "d.customers": 1}
     assert [at for at, *_ in rows_of(outcome)] == [0, 1, 2], "the job decides, and decodes again"
 
-    known = decoder(name, SourceChoice(own=frozenset({"d.orders"})))
-    outcome = pickle.loads(pickle.dumps(known)).decode(mixed)
+    pipeline = decoder(name, SourceChoice(own=frozenset({"d.orders"})))
+    outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
     assert (outcome.records, outcome.others) == ({"d.orders": 2}, 1)
     assert outcome.tables == {"d.orders": 0, "d.customers": 1}
@@ -73,14 +73,16 @@ def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
 def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncate: str) -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"%s"}'
     emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
-    own = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own=frozenset({"d.orders"}))
     good = of_table("debezium-json", "orders", 1)
-    outcome = decoder("debezium-json", own, truncate=truncate).decode(messages(good, emptied, good))
+    outcome = decoder("debezium-json", choice, truncate=truncate).decode(
+        messages(good, emptied, good)
+    )
     assert [at for at, *_ in rows_of(outcome)] == [0, 2]
     assert (outcome.truncated, outcome.others if truncate != "ignore" else 1) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
-        decoder("debezium-json", own).decode(messages(good, ours))
+        decoder("debezium-json", choice).decode(messages(good, ours))
 
 
 def test_before_the_job_knows_its_own_table_a_truncate_is_its_to_judge() -> None:
@@ -127,9 +129,9 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             mapping=NO_MAPPING_OPTIONS,
         ),
     )
-    own = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = replace(follows, own=OwnTable(origins=origins, choice=own))
+    decode = replace(follows, own=OwnTable(origins=origins, choice=choice))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)
@@ -141,7 +143,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
 
 
 def test_of_any_number_of_names_a_few_are_kept() -> None:
-    own = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
-    outcome = decoder("debezium-json", own).decode(messages(*strange))
+    outcome = decoder("debezium-json", choice).decode(messages(*strange))
     assert (outcome.others, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)

@@ -52,7 +52,7 @@ def test_debeziums_own_converter(kind: str) -> None:
     assert table is not None
     assert table.primary_keys == ("id",)
     is_typed = kind == "envelope"
-    assert [str(one.data_type) for one in table.columns] == (
+    assert [str(column.data_type) for column in table.columns] == (
         ["INT NOT NULL", "STRING", "DECIMAL(8, 2)", "TIMESTAMP(6)", "DATE"]
         if is_typed
         else ["STRING NOT NULL", "STRING", "STRING", "STRING", "STRING"]
@@ -149,8 +149,8 @@ def test_random_bytes_end_nothing_and_harm_no_other(
     assert decoded.decoder_errors == 0
     raw = [value.encode() if isinstance(value, str) else value for value in values]
     assert all(record["value"] == raw[record["offset"]] for record in decoded.bad.to_pylist())
-    alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(one)) for one in values]
-    assert [at for at, one in enumerate(alone) if one.changes.rows.num_rows] == sorted(rows)
+    alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(value)) for value in values]
+    assert [at for at, result in enumerate(alone) if result.changes.rows.num_rows] == sorted(rows)
 
 
 PIECES = [

@@ -78,8 +78,8 @@ def exact_keys(column: pa.Array, data_type: DataType) -> list[Any]:
         return column.view(pa.int64()).to_pylist()
     if pa.types.is_binary(column.type):
         return column.to_pylist()
-    there = iter(ValueCodec.of_type(data_type).keys(column.drop_null()))
-    return [next(there) if one.is_valid else None for one in column]
+    keys = iter(ValueCodec.of_type(data_type).keys(column.drop_null()))
+    return [next(keys) if cell.is_valid else None for cell in column]
 
 
 @pytest.mark.parametrize(("kind", "name"), PAIRS)
@@ -88,9 +88,9 @@ def exact_keys(column: pa.Array, data_type: DataType) -> list[Any]:
 def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObject) -> None:
     data_type, column_type = parse_data_type(name), arrow_type(parse_data_type(name))
     values = data.draw(st.lists(st.none() | TYPES[name], max_size=30))
-    asked = data.draw(st.lists(TYPES[name] | st.sampled_from([*values, None]), max_size=3))
+    operands = data.draw(st.lists(TYPES[name] | st.sampled_from([*values, None]), max_size=3))
     column = pa.array(values, column_type)
-    literals = pa.array([one for one in asked if one is not None], column_type)
+    literals = pa.array([value for value in operands if value is not None], column_type)
     if data_type.root in FLOAT_ROOTS and 0 in literals.to_pylist():
         return  # 0.0 and -0.0 are two values to an index: it is never asked about them
     builder = FILE_INDEX_KINDS[kind].builder(data_type, SMALL.get(kind, {}))
@@ -163,14 +163,14 @@ def test_a_damaged_container_is_reported(cut: int) -> None:
 
 
 def test_hashes_are_those_that_are_published() -> None:
-    known = {
+    published = {
         b"": 0xEF46DB3751D8E999,
         b"a": 0xD24EC4F1A98C6E5B,
         b"abc": 0x44BC2CF5AD770999,
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
-    texts = pa.array(list(known), pa.binary())
-    assert xx_hashes(text_words(texts)).tolist() == list(known.values())
+    texts = pa.array(list(published), pa.binary())
+    assert xx_hashes(text_words(texts)).tolist() == list(published.values())
     assert string_hash("polygenelubricants") == -(2**31)  # the word that Java's programmers know
 
 

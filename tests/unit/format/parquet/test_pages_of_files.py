@@ -164,8 +164,8 @@ def test_chosen_rows_are_those_of_a_whole_read(
     whole = pa.Table.from_batches([batch for _, batch in read(data, names, None)])
     chosen = read(data, names, choice)
     check_rows(chosen, whole)
-    kept = [batch.filter(condition) for _, batch in chosen]
-    assert pa.Table.from_batches(kept, whole.schema).equals(whole.filter(condition))
+    filtered = [batch.filter(condition) for _, batch in chosen]
+    assert pa.Table.from_batches(filtered, whole.schema).equals(whole.filter(condition))
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ def test_any_choice_of_parts_gives_their_rows(shape: Shape) -> None:
     shape = replace(shape, page_index=True)
     table = rows_of(shape)
     data = written(table, shape)
-    asked = [(column.name, column.data_type) for column in COLUMNS if column.name in "ks"]
+    wanted = [(column.name, column.data_type) for column in COLUMNS if column.name in "ks"]
     whole = pa.Table.from_batches([batch for _, batch in read(data, table.column_names, None)])
-    chosen = read(data, table.column_names, SomeParts(asked, random.Random(shape.seed)))
+    chosen = read(data, table.column_names, SomeParts(wanted, random.Random(shape.seed)))
     check_rows(chosen, whole)
 
 
@@ -218,8 +218,8 @@ def test_few_rows_are_decoded() -> None:
     data = written(rows_of(SORTED), SORTED)
     choice = choice_of(pc.field("i") == 5)
     by_values, by_statistics = (
-        sum(batch.num_rows for _, batch in read(data, COLUMNS.names, one))
-        for one in (choice, OnlyStatistics(choice))
+        sum(batch.num_rows for _, batch in read(data, COLUMNS.names, parts))
+        for parts in (choice, OnlyStatistics(choice))
     )
     assert 1 <= by_values <= 50
     assert by_statistics in (100, 200)
@@ -244,8 +244,8 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
     data = written(table, shape)
     begin, end = index_span(data)
     keys = table["k"].to_pylist()
-    asked = [keys[place] for place in (0, 19, 20, 159)]
-    condition = pc.field("k").isin(asked)
+    wanted = [keys[place] for place in (0, 19, 20, 159)]
+    condition = pc.field("k").isin(wanted)
     choice = OnlyStatistics(choice_of(condition))
     expected = table.filter(condition).to_pylist()
     refused = 0

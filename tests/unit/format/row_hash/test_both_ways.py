@@ -90,7 +90,7 @@ def rows_of(rng: random.Random, count: int, *, nulls: float) -> pa.RecordBatch:
 def assert_equal_hashes(rows: pa.RecordBatch, columns: Sequence[PlacedColumn]) -> None:
     pytest.importorskip("numba")
     quick, slow = (row_hashes(rows, columns, compiled=way) for way in (True, False))
-    assert [one.tolist() for one in quick] == [one.tolist() for one in slow]
+    assert [hashes.tolist() for hashes in quick] == [hashes.tolist() for hashes in slow]
 
 
 def test_machine_code_is_there() -> None:

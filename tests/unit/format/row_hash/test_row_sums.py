@@ -62,7 +62,7 @@ def row_text(row: dict[str, Any]) -> bytes:
 
 def model_sum(rows: list[dict[str, Any]]) -> RowSum:
     digests = [hashlib.md5(row_text(row), usedforsecurity=False).digest() for row in rows]
-    halves = [(int.from_bytes(one[:8]), int.from_bytes(one[8:])) for one in digests]
+    halves = [(int.from_bytes(digest[:8]), int.from_bytes(digest[8:])) for digest in digests]
     return RowSum.of_totals(
         len(rows), sum(high for high, _ in halves), sum(low for _, low in halves)
     )

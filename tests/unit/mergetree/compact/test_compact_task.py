@@ -51,11 +51,11 @@ def test_a_file_that_cannot_be_read(missing: str) -> None:
         stored(files, "c2", [8, 9]),
     ]
     del files.stored[missing]
-    given = set(files.stored)
+    before = set(files.stored)
     with pytest.raises(CorruptFileError, match=f"no file {missing}"):
         task_of(files, metas, rewrite_all=True).run()
-    assert files.made > 0, "what came before it was written"
-    assert set(files.stored) == given
+    assert files.file_count > 0, "what came before it was written"
+    assert set(files.stored) == before
     assert files.open_writers == 0
 
 
@@ -79,10 +79,10 @@ class LoggingRewriter(CompactRewriter):
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
-        made = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
+        rewritten = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
         changelog = self.files.changelog_writer()
-        changelog.write(next(self.files.read(made.data[0])))
-        return WrittenFiles(made.data, changelog.close())
+        changelog.write(next(self.files.read(rewritten.data[0])))
+        return WrittenFiles(rewritten.data, changelog.close())
 
 
 def logging_task(files: MemoryFiles, metas: list[DataFileMeta]) -> CompactTask:
@@ -108,8 +108,8 @@ def test_a_failure_deletes_the_changelog_too() -> None:
     pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
     metas = [stored(files, name, keys) for name, keys in pairs]
     del files.stored["c2"]
-    given = set(files.stored)
+    before = set(files.stored)
     with pytest.raises(CorruptFileError, match="no file c2"):
         logging_task(files, metas).run()
-    assert files.made > 1, "data and changelog of what came before were written"
-    assert set(files.stored) == given
+    assert files.file_count > 1, "data and changelog of what came before were written"
+    assert set(files.stored) == before

@@ -128,9 +128,9 @@ def test_random_buckets(kind: str, seed: int) -> None:
             unit.append(bucket.store(f"0-{number}", chosen, 0))
             for place, key in enumerate(chosen):
                 wanted.setdefault(key, first + place)
-        there = set(keys[:40])
+        stored_keys = set(keys[:40])
         changes, _, _ = bucket.compact(unit, above, small=rng.choice([0, 10**9]))
-        assert changes == {key: value for key, value in wanted.items() if key not in there}
+        assert changes == {key: value for key, value in wanted.items() if key not in stored_keys}
 
 
 def test_a_file_that_nothing_above_overlaps_is_lifted_without_a_look() -> None:

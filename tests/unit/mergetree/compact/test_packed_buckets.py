@@ -11,10 +11,10 @@ PARTITION = bytes(12)
 
 
 def test_files_come_back_as_they_were() -> None:
-    made = MadeFiles(random.Random(1))
+    generator = MadeFiles(random.Random(1))
     live = {
         (PARTITION, 0): FilesOfBucket(None, ()),
-        (PARTITION, 1): FilesOfBucket(8, made.bucket(3)),
+        (PARTITION, 1): FilesOfBucket(8, generator.bucket(3)),
     }
     packed = PackedBuckets(buckets_max=2, bytes_max=10_000)
     packed.keep(live)
@@ -23,11 +23,11 @@ def test_files_come_back_as_they_were() -> None:
 
 
 def test_the_oldest_buckets_leave_first() -> None:
-    made = MadeFiles(random.Random(1))
+    generator = MadeFiles(random.Random(1))
     packed = PackedBuckets(buckets_max=3, bytes_max=10_000)
     for number in range(5):
-        packed.keep({(PARTITION, number): FilesOfBucket(None, made.bucket(2))})
+        packed.keep({(PARTITION, number): FilesOfBucket(None, generator.bucket(2))})
     assert sorted(packed.buckets) == [(PARTITION, number) for number in (2, 3, 4)]
     packed.bytes_max = 1_000
-    packed.keep({(PARTITION, 9): FilesOfBucket(None, made.bucket(30))})
+    packed.keep({(PARTITION, 9): FilesOfBucket(None, generator.bucket(30))})
     assert not packed.buckets, "one bucket alone exceeds the bound"

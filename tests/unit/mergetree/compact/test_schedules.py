@@ -251,5 +251,7 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     bucket.settle(lost=False)
     assert all(file.level == bucket.num_levels - 1 for file in bucket.live())
     rows = bucket.files.rows_of(bucket.live())
-    kept = [row for row in newest(bucket.arrived, SHAPES[0]).values() if not row[VALUE_KIND] & 1]
-    assert sorted(map(repr, rows)) == sorted(map(repr, kept))
+    live_rows = [
+        row for row in newest(bucket.arrived, SHAPES[0]).values() if not row[VALUE_KIND] & 1
+    ]
+    assert sorted(map(repr, rows)) == sorted(map(repr, live_rows))

@@ -59,8 +59,8 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
             for start in starts:
                 ops[start] = rng.choice([ChangeOp.SET, ops[start]])
         rows = rng.sample(range(count), count)
-        given = None if only_adds else np.array(ops, np.int8)
-        changes = SegmentChanges(np.array(rows), starts, given, merges_alone=True)
+        operations = None if only_adds else np.array(ops, np.int8)
+        changes = SegmentChanges(np.array(rows), starts, operations, merges_alone=True)
         column = pa.array([None, *values], fold.kind).slice(1)
         result = folded_column(column, changes, how)
         if isinstance(result, np.ndarray):

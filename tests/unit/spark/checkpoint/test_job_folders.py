@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.tables.job_folders import open_folder, spark_folder_settings, spark_location
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
@@ -215,17 +215,17 @@ def test_spark_gets_the_options_of_the_file_system() -> None:
         "s3.secret-key": SECRET_KEY,
         "hadoop.dfs.nameservices": "lake",
     }
-    assert hadoop_settings("s3://lake/c", options, {"AWS_REGION": "eu-west-1"}) == {
+    assert spark_folder_settings("s3://lake/c", options, {"AWS_REGION": "eu-west-1"}) == {
         "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
         "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
         "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
     }
-    assert hadoop_settings("hdfs://lake/c", options, {}) == {
+    assert spark_folder_settings("hdfs://lake/c", options, {}) == {
         "spark.hadoop.dfs.nameservices": "lake"
     }
-    [(key, manager)] = hadoop_settings("/c", options, {}).items()
+    [(key, manager)] = spark_folder_settings("/c", options, {}).items()
     assert key == "spark.sql.streaming.checkpointFileManagerClass"
     assert manager.startswith("org.apache.spark.sql.execution.streaming.")
-    assert hadoop_settings("gs://lake/c", options, {}) == {}
+    assert spark_folder_settings("gs://lake/c", options, {}) == {}

@@ -25,12 +25,12 @@ from tests.support.tables.small_table import StandingClock
 class SlowFormat:
     """Decodes as another format, in a second for each message."""
 
-    of: MessageFormat
+    decoder: MessageFormat
     clock: StandingClock
 
     def decode(self, messages: pa.RecordBatch) -> Any:
         self.clock.sleep(messages.num_rows)
-        return self.of.decode(messages)
+        return self.decoder.decode(messages)
 
 
 def test_a_task_measures_reading_apart_from_decoding() -> None:

@@ -26,9 +26,9 @@ def change(table: str, key: int = 0, database: str = "shop") -> str:
 
 def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     """Index → the offsets that it got; the reasons of what is unreadable."""
-    given: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
+    defaults: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].facts({}).origins, Assignment(**{**given, **assignment})
+        FORMATS["debezium-json"].facts({}).origins, Assignment(**{**defaults, **assignment})
     )
     splitter = pickle.loads(pickle.dumps(splitter))
     parts: dict[int, list[Any]] = defaultdict(list)

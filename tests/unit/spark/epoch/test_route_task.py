@@ -51,7 +51,9 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
     later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, shape=plan.shape)
-    first, second = (pickle.loads(pickle.dumps(one)).tables[0] for one in (plan, later))
+    first, second = (
+        pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
+    )
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
     assert second.table == plan.tables[0].table, "with its file system"
@@ -59,11 +61,11 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
 
 def test_a_plan_of_many_tables_is_small() -> None:
     plans = {index: table_plan() for index in range(1000) if index != 130}
-    one, many = (
+    single, many = (
         EpochPlan(tables=tables, shape=EpochShape(tasks=1)) for tables in ({0: plans[0]}, plans)
     )
     data = pickle.dumps(many)
-    assert len(data) < len(pickle.dumps(one)) + 999 * 60
+    assert len(data) < len(pickle.dumps(single)) + 999 * 60
     shipped = pickle.loads(data)
     assert shipped.tables.keys() == plans.keys()
     assert shipped.tables[999].table == plans[999].table
@@ -122,15 +124,15 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
         size = draw(st.integers(1, 60))
         keys = draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
         # A key stands in one partition only, as a producer puts it.
-        own = [
+        topic_messages = [
             a_message(offset, key=key * 3 + partition, partition=partition)
             for offset, key in enumerate(keys)
         ]
-        messages += own
+        messages += topic_messages
         cuts = sorted({0, size, *draw(st.lists(st.integers(0, size), max_size=4))})
         step = draw(st.integers(1, 30))
         tasks += [
-            [batch_of(own[at : min(at + step, stop)]) for at in range(start, stop, step)]
+            [batch_of(topic_messages[at : min(at + step, stop)]) for at in range(start, stop, step)]
             for start, stop in itertools.pairwise(cuts)
         ]
     return draw(st.permutations(tasks)), messages

@@ -71,8 +71,8 @@ def test_an_epoch_that_is_done_again_is_there_once(tmp_path: Path) -> None:
 def test_records_of_another_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
     for offset in (1, 2, 3):
         QuarantineWriter(local(tmp_path), None).write(0, records({"offset": offset}))
-    kept = {file.name: lines_of(file)[0]["offset"] for file in tmp_path.iterdir()}
-    assert kept == {"epoch-0.jsonl": 3, "epoch-0.old-1.jsonl": 1, "epoch-0.old-2.jsonl": 2}
+    offsets = {file.name: lines_of(file)[0]["offset"] for file in tmp_path.iterdir()}
+    assert offsets == {"epoch-0.jsonl": 3, "epoch-0.old-1.jsonl": 1, "epoch-0.old-2.jsonl": 2}
 
 
 def test_no_bad_records_no_file(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "own", "others"),
+    ("records", "own_name", "others"),
     [
         pytest.param({("a", "t"): 50, ("a", "u"): 1}, "t", {("a", "u")}, id="in-its-topic"),
         pytest.param({("a", "t"): 1, ("a", "u"): 50}, "u", {("a", "t")}, id="before-all-others"),
@@ -86,13 +86,13 @@ def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
     ],
 )
 def test_a_few_records_of_another_table_are_left_out(
-    records: dict[tuple[str, str], int], own: str, others: set[tuple[str, str]]
+    records: dict[tuple[str, str], int], own_name: str, others: set[tuple[str, str]]
 ) -> None:
-    assert verdict_on({}, records) == SourceVerdict(own_name=own, others=frozenset(others))
+    assert verdict_on({}, records) == SourceVerdict(own_name=own_name, others=frozenset(others))
 
 
 @pytest.mark.parametrize(
-    ("known", "records", "quarantined", "is_refused"),
+    ("remembered", "records", "quarantined", "is_refused"),
     [
         pytest.param({}, {("a", "t"): 1, ("b", "u"): 1}, 0, True, id="nobody-knows-which"),
         pytest.param({}, {("a", "t"): 20, ("b", "u"): 11}, 0, True, id="many-at-first"),
@@ -104,12 +104,12 @@ def test_a_few_records_of_another_table_are_left_out(
     ],
 )
 def test_many_records_of_another_table_stop_the_job(
-    known: dict[str, list[str]],
+    remembered: dict[str, list[str]],
     records: dict[tuple[str, str], int],
     quarantined: int,
     is_refused: bool,
 ) -> None:
-    assert verdict_on(known, records, quarantined).is_refused == is_refused
+    assert verdict_on(remembered, records, quarantined).is_refused == is_refused
 
 
 def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: Folder) -> None:
@@ -135,8 +135,8 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> N
     assert not check.check(counts_of({("a", ""): 5}), check.begin())
     assert not check.check(counts_of({("a", "db.t"): 50}), check.begin())
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
-    known = {"a": [""]}
-    verdict = verdict_on(known, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
+    remembered = {"a": [""]}
+    verdict = verdict_on(remembered, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
     assert verdict == SourceVerdict(own_name="db.t", others=frozenset({("a", "db.u"), ("b", "")}))
 
 
@@ -144,18 +144,20 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"a": ["db.t"]}})
     check = check_of(checkpoint)
 
-    def epoch(at: int, own: int, others: int) -> None:
-        counts = counts_of({("a", "db.t"): own} if own else {}, others, new=("a", "db.new"))
+    def epoch(at: int, own_records: int, others: int) -> None:
+        counts = counts_of(
+            {("a", "db.t"): own_records} if own_records else {}, others, new=("a", "db.new")
+        )
         counts = replace(counts, ends={("a", 0): PartitionEnd(at, None)})
         for _ in range(2):  # its rows are written anew
             assert not check.check(counts, check.begin())
 
-    epoch(1, own=0, others=6)
-    epoch(2, own=1, others=6)
-    epoch(3, own=0, others=6)
-    epoch(4, own=0, others=4)
+    epoch(1, own_records=0, others=6)
+    epoch(2, own_records=1, others=6)
+    epoch(3, own_records=0, others=6)
+    epoch(4, own_records=0, others=4)
     with pytest.raises(WrongSourceError, match=r"db\.new \(in a\), db\.t"):
-        epoch(5, own=0, others=1)
+        epoch(5, own_records=0, others=1)
 
 
 def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
@@ -186,6 +188,6 @@ def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(checkpoi
 
 
 def test_counts_keep_the_first_record_of_each_table() -> None:
-    one = DecodeCounts(tables={("a", "t"): (1, 5), ("a", "u"): (0, 9)})
-    two = DecodeCounts(tables={("a", "t"): (0, 7)})
-    assert one.plus(two).tables == {("a", "t"): (0, 7), ("a", "u"): (0, 9)}
+    first = DecodeCounts(tables={("a", "t"): (1, 5), ("a", "u"): (0, 9)})
+    second = DecodeCounts(tables={("a", "t"): (0, 7)})
+    assert first.plus(second).tables == {("a", "t"): (0, 7), ("a", "u"): (0, 9)}

@@ -22,10 +22,10 @@ def counts(truncated: dict[KafkaPartition, int], *seen: KafkaPartition) -> Decod
 def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
     assert first_counting_offsets(counts({}), {}, {}) == {}
     met = {"t": ["shop.orders"]}
-    one = counts({("t", 0): 7}).plus(counts({("t", 0): 3}))
-    assert first_counting_offsets(one, met, {"t": 1, "u": 8}) == {("t", 0): 7}
-    assert first_counting_offsets(one, {}, {}) == {("t", 0): 7}
-    assert first_counting_offsets(one, {"t": ["", "shop.orders"]}, {}) == {("t", 0): 7}
+    total = counts({("t", 0): 7}).plus(counts({("t", 0): 3}))
+    assert first_counting_offsets(total, met, {"t": 1, "u": 8}) == {("t", 0): 7}
+    assert first_counting_offsets(total, {}, {}) == {("t", 0): 7}
+    assert first_counting_offsets(total, {"t": ["", "shop.orders"]}, {}) == {("t", 0): 7}
 
 
 @pytest.mark.parametrize(

@@ -54,18 +54,18 @@ def row(k: int, v: str, day: str = "a") -> dict[str, Any]:
 @pytest.fixture
 def table(tmp_path: Path) -> SmallTable:
     """Three snapshots; the first two share key 1, the third has another partition."""
-    made = a_table(tmp_path, "dt", "k", bucket="1")
-    made.commit(("+I", row(1, "x")), ("+I", row(2, "y")))
-    made.commit(("+U", row(1, "z")), ("-D", row(2, "y")))
-    made.commit(("+I", row(3, "w", day="b")))
-    return made
+    small = a_table(tmp_path, "dt", "k", bucket="1")
+    small.commit(("+I", row(1, "x")), ("+I", row(2, "y")))
+    small.commit(("+U", row(1, "z")), ("-D", row(2, "y")))
+    small.commit(("+I", row(3, "w", day="b")))
+    return small
 
 
 def read(reader: BatchReader) -> list[dict[str, Any]]:
     """Each part read by a copy of the reader, as in a task."""
     in_task = pickle.loads(pickle.dumps(reader))
     parts = pickle.loads(pickle.dumps(reader.partitions()))
-    return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
+    return [row for part in parts for batch in in_task.read(part) for row in batch.to_pylist()]
 
 
 def test_columns_are_those_of_paimons_connector(table: SmallTable) -> None:
@@ -128,8 +128,8 @@ def test_system_tables(table: SmallTable) -> None:
 def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
     some = a_reader(table.path, read__columns="v, k")
     assert [batch.schema.names for batch in some.read(some.partitions()[0])] == [["v", "k"]]
-    given = a_source(table.path).reader(StructType().add("k", IntegerType()))
-    assert values(read(given), "k") == [(1,), (3,)]
+    reader = a_source(table.path).reader(StructType().add("k", IntegerType()))
+    assert values(read(reader), "k") == [(1,), (3,)]
 
 
 def test_the_table_can_be_empty(tmp_path: Path) -> None:
@@ -261,8 +261,12 @@ def test_a_readers_own_begin_of_a_stream_comes_first(
     table = a_table(tmp_path, **of_table)
     table.commit(("+I", row(1, "x")))
     assert micro_batches(a_stream(table.path), "k") == []
-    for given in ({"scan.snapshot-id": "1"}, {"scan.timestamp-millis": "0"}, {"scan.mode": "full"}):
-        assert micro_batches(a_stream(table.path, **given), "k") == [[(1,)]], given
+    for options in (
+        {"scan.snapshot-id": "1"},
+        {"scan.timestamp-millis": "0"},
+        {"scan.mode": "full"},
+    ):
+        assert micro_batches(a_stream(table.path, **options), "k") == [[(1,)]], options
 
 
 def test_micro_batches_are_limited(table: SmallTable) -> None:
@@ -359,6 +363,6 @@ def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_t
 def test_what_cannot_be_followed(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
-    made = a_source(path.replace("{t}", table.path), **options)
+    source = a_source(path.replace("{t}", table.path), **options)
     with pytest.raises(StreamAppError, match=message):
-        made.streamReader(StructType([]))
+        source.streamReader(StructType([]))

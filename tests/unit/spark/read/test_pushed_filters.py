@@ -71,16 +71,16 @@ def a_filter(noise: random.Random, rows: list[dict[str, Any]]) -> Any:
     values = [row[column] for row in noise.choices(rows, k=4) if row[column] is not None]
     kinds = ["IsNull", "IsNotNull", *SIGNS, "In", "StringStartsWith"]
     kind = noise.choice(kinds if values else kinds[:2])
-    made = getattr(datasource, kind)
+    filter_class = getattr(datasource, kind)
     if kind in ("IsNull", "IsNotNull"):
-        condition = made((column,))
+        condition = filter_class((column,))
     elif kind == "In":
-        condition = made((column,), tuple(values))
+        condition = filter_class((column,), tuple(values))
     elif kind == "StringStartsWith":
         texts = [row["s"] for row in rows if row["s"] is not None]
-        condition = made(("s",), noise.choice([*texts, ""])[:2])
+        condition = filter_class(("s",), noise.choice([*texts, ""])[:2])
     else:
-        condition = made((column,), values[0])
+        condition = filter_class((column,), values[0])
     return datasource.Not(condition) if noise.random() < 0.4 else condition
 
 
@@ -132,9 +132,9 @@ LEFT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", LEFT)
-def test_the_rest_is_left_to_spark(what: str) -> None:
-    name, path, value = LEFT[what]
+@pytest.mark.parametrize("case", LEFT)
+def test_the_rest_is_left_to_spark(case: str) -> None:
+    name, path, value = LEFT[case]
     pushed = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
     assert translated_filters([pushed, datasource.Not(pushed)], columns) == (

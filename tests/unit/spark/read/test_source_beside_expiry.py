@@ -33,7 +33,7 @@ def a_table(folder: Path, **options: str) -> SmallTable:
 def read(reader: BatchReader, parts: Sequence[InputPartition]) -> list[dict[str, Any]]:
     """Parts read by a copy of the reader, as in a task."""
     in_task = pickle.loads(pickle.dumps(reader))
-    return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
+    return [row for part in parts for batch in in_task.read(part) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("version", [{}, {"scan.snapshot-id": "3"}])

@@ -33,12 +33,12 @@ class Topics:
     newest: dict[str, int]
     oldest: dict[str, int] = field(default_factory=dict)
     is_closed: bool = False
-    asked: threading.Event = field(default_factory=threading.Event)
+    is_asked: threading.Event = field(default_factory=threading.Event)
     is_away: threading.Event = field(default_factory=threading.Event)
     given_up: threading.Event = field(default_factory=threading.Event)
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
-        self.asked.set()
+        self.is_asked.set()
         if self.is_away.is_set() and self.given_up.wait(WAIT_S):
             raise OSError("no broker answers")
         ends = self.newest if end == OffsetEnd.NEWEST else self.oldest
@@ -226,7 +226,7 @@ def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> N
     topics.is_away.set()
     stream = stream_of(checkpoint, topics, Sink(), EpochRules())
     stream.start()
-    assert topics.asked.wait(WAIT_S)
+    assert topics.is_asked.wait(WAIT_S)
     began = time.monotonic()
     stream.stop()
     assert time.monotonic() - began < WAIT_S / 2
@@ -242,8 +242,8 @@ def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder
     stream.patience_s = WAIT_S
     stream.start()
     for _ in range(2):  # the first question is not of the wait
-        topics.asked.clear()
-        assert topics.asked.wait(WAIT_S)
+        topics.is_asked.clear()
+        assert topics.is_asked.wait(WAIT_S)
     stream.stop()
     assert stream.ended(0.0)
     assert names(checkpoint, "offsets") == ["0"]

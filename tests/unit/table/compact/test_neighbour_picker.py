@@ -86,8 +86,8 @@ def test_only_a_small_last_file_of_an_outcome_is_picked_again() -> None:
 def test_after_another_writer_all_that_does_not_run_is_in_the_queue() -> None:
     picker = a_picker(*map(small, range(3)))
     running = picked(picker)
-    there = [small(number) for number in range(5)]
-    picker.note_restored(levels([]), levels(there), running)
+    files = [small(number) for number in range(5)]
+    picker.note_restored(levels([]), levels(files), running)
     assert [file.file_name for file in picker.queue] == ["f3", "f4"]
 
 

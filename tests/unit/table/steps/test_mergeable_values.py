@@ -30,12 +30,12 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
     tmp_path: Path, function: str
 ) -> None:
     options = {**AGGREGATION, "fields.v.aggregate-function": function}
-    made = small_table(tmp_path / "t", "k INT, v BYTES", ("k",), **options)
+    small = small_table(tmp_path / "t", "k INT, v BYTES", ("k",), **options)
     columns = FUNCTION_COLUMNS[function]
     values = [columns[1], b"no bitmap and no sketch", columns[2], b"\1", None]
     texts = [None if value is None else base64.b64encode(value).decode() for value in values]
     decode = a_format("k INT, v BYTES", ("k",)).with_steps(
-        {StepPlace.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_values(small.table.schema)}
     )
     events = [event("c", after={"k": 1, "v": text}) for text in texts]
     decoded = decode.decode(messages(*events, key=None))
@@ -43,17 +43,17 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
     assert list(reasons) == [1, 3]
     assert f"column 'v': {function} cannot read the value" in reasons[1]
     for row in decoded.changes.rows.to_pylist():
-        made.commit(("+I", {"k": 1, "v": row["v"]}))
-    made.compact()
-    assert len(read_rows(made.table)) == 1
+        small.commit(("+I", {"k": 1, "v": row["v"]}))
+    small.compact()
+    assert len(read_rows(small.table)) == 1
 
 
 @pytest.mark.parametrize("kind", ["INT", "DECIMAL(9,2)"])
 def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -> None:
     options = {**AGGREGATION, "fields.v.aggregate-function": "product"}
-    made = small_table(tmp_path / "t", f"k INT, v {kind}", ("k",), **options)
+    small = small_table(tmp_path / "t", f"k INT, v {kind}", ("k",), **options)
     decode = a_format(f"k INT, v {kind}", ("k",)).with_steps(
-        {StepPlace.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_values(small.table.schema)}
     )
     zero, two = {"k": 1, "v": 0}, {"k": 1, "v": 2}
     events = [event("c", after=zero), event("d", before=zero), event("d", before=two)]
@@ -64,5 +64,5 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
 
 
 def test_a_table_without_such_functions_is_left_alone(tmp_path: Path) -> None:
-    made = small_table(tmp_path / "t", "k INT, v INT", ("k",), **AGGREGATION)
-    assert mergeable_values(made.table.schema) is None
+    small = small_table(tmp_path / "t", "k INT, v INT", ("k",), **AGGREGATION)
+    assert mergeable_values(small.table.schema) is None

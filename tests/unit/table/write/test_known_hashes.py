@@ -37,12 +37,12 @@ def read(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
 @pytest.mark.parametrize("mapped", [1, 1 << 30], ids=["mapped from disk", "in memory"])
 def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
-    of = files(table, noise, 500, 0, 1, 300)
-    asked = np.arange(-1010, 1500, dtype=np.int32)
-    buckets = known_buckets(table, of, asked, KeptHashes(mapped_bytes=mapped))
-    expected = np.full(len(asked), -1)
-    for bucket, entry in of.items():
-        expected[np.isin(asked, read(table, entry))] = bucket
+    entries = files(table, noise, 500, 0, 1, 300)
+    hashes = np.arange(-1010, 1500, dtype=np.int32)
+    buckets = known_buckets(table, entries, hashes, KeptHashes(mapped_bytes=mapped))
+    expected = np.full(len(hashes), -1)
+    for bucket, entry in entries.items():
+        expected[np.isin(hashes, read(table, entry))] = bucket
     assert buckets.tolist() == expected.tolist()
     assert sorted(set(expected.tolist())) == [-1, 0, 4, 6]
 
@@ -50,30 +50,30 @@ def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int
 def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entry = files(table, noise, 400)[0]
-    there = read(table, entry)
-    new = np.array([-5000, int(there[7]), int(there[7]) + 1, 2**31 - 1], np.int32)
+    stored = read(table, entry)
+    new = np.array([-5000, int(stored[7]), int(stored[7]) + 1, 2**31 - 1], np.int32)
     after = added_hashes(table, entry, new)
     assert after is not None
-    assert after.tolist() == sorted({*there.tolist(), *new.tolist()})
-    assert added_hashes(table, entry, there[5:9]) is None
-    assert added_hashes(table, None, there[:0]) is None
-    first = added_hashes(table, None, there[:3])
+    assert after.tolist() == sorted({*stored.tolist(), *new.tolist()})
+    assert added_hashes(table, entry, stored[5:9]) is None
+    assert added_hashes(table, None, stored[:0]) is None
+    first = added_hashes(table, None, stored[:3])
     assert first is not None
-    assert first.tolist() == there[:3].tolist()
+    assert first.tolist() == stored[:3].tolist()
 
 
 def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
-    of = files(table, noise, 100, 100, 100)
-    kept = KeptHashes(kept_bytes=900)
-    first = kept.read(table, of[0])
-    kept.read(table, of[2])
-    assert kept.read(table, of[0]) is first
-    kept.read(table, of[4])
-    assert kept.read(table, of[0]) is first
-    Path(table.paths.index_file(b"", 2, of[2].index_file)).unlink()
+    entries = files(table, noise, 100, 100, 100)
+    cache = KeptHashes(kept_bytes=900)
+    first = cache.read(table, entries[0])
+    cache.read(table, entries[2])
+    assert cache.read(table, entries[0]) is first
+    cache.read(table, entries[4])
+    assert cache.read(table, entries[0]) is first
+    Path(table.paths.index_file(b"", 2, entries[2].index_file)).unlink()
     with pytest.raises(CorruptFileError, match="is missing"):
-        kept.read(table, of[2])
+        cache.read(table, entries[2])
 
 
 def test_bytes_are_those_of_java() -> None:

@@ -1,6 +1,6 @@
 """Checks ``[source]`` before a message is read, and reports each problem with its key.
 
-Called by `app_config`, which reports them with the problems of other sections.
+`app_config` calls it, and reports them with the problems of other sections.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.message_format_registry import FORMATS
 
+_SOURCE = "source."
 _CLUSTERS = "source.clusters"
 _LOAD = "source.snapshot-from"
 _STARTS = (
@@ -25,7 +26,9 @@ _STARTS = (
 """Keys that set where a new job begins, of which at most one may be given."""
 
 
-def source_problems(tables: TablesOfJob, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
+def source_section_problems(
+    tables: TablesOfJob, given_keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for the section, in combination with the other sections.
 
     Args:
@@ -86,7 +89,7 @@ def _cluster_problems(
     yield from cluster_problems(source.kafka_clusters[1:])
 
 
-def _says_more(source: SourceConfig, key: str) -> bool:
+def _has_value(source: SourceConfig, key: str) -> bool:
     """Return whether a key's value differs from its default.
 
     Printed configurations also contain defaults.
@@ -99,7 +102,7 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
     """Yield (key, problem) for a first load from a database."""
     if source.snapshot_from is None:
         for key in sorted(given_keys):
-            if key.startswith("source.snapshot-") and _says_more(source, key):
+            if key.startswith("source.snapshot-") and _has_value(source, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
     if source.kind is not SourceKind.KAFKA:
@@ -110,9 +113,6 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
         if key in given_keys:
             why = "the topics are read from where they ended before the load"
             yield key, f"is of no use beside {_LOAD}: {why}"
-
-
-_SOURCE = "source."
 
 
 def _format_problems(
@@ -130,8 +130,8 @@ def _foreign_option_problems(
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for options that belong to a format other than the chosen one."""
     names: dict[str, list[str]] = {}
-    for known in FORMATS.values():
-        names.setdefault(known.section, []).append(known.name)
+    for declaration in FORMATS.values():
+        names.setdefault(declaration.section, []).append(declaration.name)
     del names[chosen.section]
     for key in sorted(given_keys):
         section, _, rest = key.removeprefix(_SOURCE).partition(".")
