@@ -104,7 +104,9 @@ def test_a_table_with_arrays_is_proven(
     database.execute("update t set odd = array[array[1], array[2]] where k = 2")
     database.wait_until_sent(testbed.connect)
     assert ingest_server.run(conf).code == 0
-    [row] = open_table(str(tmp_path / "warehouse/ods.db/t")).read(where="k = 2").to_pylist()
+    [row] = (
+        open_table(str(tmp_path / "warehouse/ods.db/t")).read(where="k = 2").read_all().to_pylist()
+    )
     assert row["odd"] == "[null,null]", "Debezium sends no arrays of arrays"
     assert main(words) == 1
     text = capsys.readouterr().out
