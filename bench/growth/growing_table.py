@@ -141,7 +141,7 @@ class GrowingTable:
         followed = time.process_time()
         written = _written(self.table, batches, first)
         wrote = time.process_time()
-        self._job.commit_epoch(self._epoch, written)
+        self._job.committer.commit_epoch(self._epoch, written)
         self._job.upkeep.after_commit()
         ended, compact_s = time.process_time(), self._compactions.seconds - compacted
         self._epoch += 1

@@ -92,12 +92,12 @@ class ChangeBatch:
     def __post_init__(self) -> None:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
-    def where(self, kept: Bools) -> ChangeBatch:
+    def where(self, mask: Bools) -> ChangeBatch:
         """The changes at which the mask, bool [n], is true."""
-        if kept.all():
+        if mask.all():
             return self
-        rows = self.rows.filter(pa.array(kept))
-        return ChangeBatch(rows=rows, message_index=self.message_index[kept])
+        rows = self.rows.filter(pa.array(mask))
+        return ChangeBatch(rows=rows, message_index=self.message_index[mask])
 
     def behind(self, position: int) -> ChangeBatch:
         """The rows of all messages after a position."""
@@ -158,9 +158,9 @@ class DecodedBatch:
         """
         if not reasons:
             return self
-        kept = ~np.isin(self.changes.message_index, list(reasons))
+        is_good = ~np.isin(self.changes.message_index, list(reasons))
         bad = in_order(self.bad, bad_records(messages, reasons))
-        return replace(self, changes=self.changes.where(kept), bad=bad)
+        return replace(self, changes=self.changes.where(is_good), bad=bad)
 
     def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
         """The same batch, with other rows for the same messages."""

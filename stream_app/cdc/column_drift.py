@@ -149,9 +149,10 @@ class ColumnPolicy:
         """Why the record is refused, or None. A reason that stops the job comes first."""
         refusals = [
             DriftRefusal(
-                f"column {min(names)!r} {what} = {reaction.value})", reaction is DriftReaction.STOP
+                f"column {min(names)!r} {problem} = {reaction.value})",
+                reaction is DriftReaction.STOP,
             )
-            for names, what, reaction in (
+            for names, problem, reaction in (
                 (drift.unknown, "is not in the table (unknown-columns", self.unknown),
                 (drift.missing, "is missing (missing-columns", self.missing),
             )

@@ -105,7 +105,7 @@ class LoweredDecode:
     origins: Callable[[pa.RecordBatch], Origins]
     setup: FormatSetup
     _spelled: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
-    _made: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
+    _formats: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
@@ -163,8 +163,8 @@ class LoweredDecode:
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
         for at in pc.index_in(bad, messages.column("offset")).to_pylist():
             for name in self._names(messages, at):
-                known = spelled.get(name.lower(), name)
-                if known != name and name.lower() in self.setup.columns.names:
+                known_name = spelled.get(name.lower(), name)
+                if known_name != name and name.lower() in self.setup.columns.names:
                     first[name] = min(at, first.get(name, at))
         earliest = min(first.values(), default=None)
         return earliest, sorted(name for name, seen in first.items() if seen == earliest)
@@ -199,7 +199,7 @@ class LoweredDecode:
 
     def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
         names = tuple(spelled.get(name, name) for name in self.setup.columns.names)
-        if names not in self._made:
+        if names not in self._formats:
             columns = RowType(
                 tuple(
                     replace(column, name=name)
@@ -222,5 +222,5 @@ class LoweredDecode:
             setup = replace(
                 self.setup, columns=columns, arrow_schema=schema, primary_keys=keys, traits=traits
             )
-            self._made[names] = Pipeline(self.make(setup))
-        return self._made[names]
+            self._formats[names] = Pipeline(self.make(setup))
+        return self._formats[names]

@@ -80,7 +80,7 @@ class Notice:
             wrong.
     """
 
-    what: str
+    problem: str
     where: str
     fix: str
     stops: bool = False

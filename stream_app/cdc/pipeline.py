@@ -87,12 +87,12 @@ class Pipeline:
     Attributes:
         decoder: reads the messages; without messages it returns the schema of its rows.
         steps: in the order of their places.
-        own: chooses the messages; None takes all messages.
+        own_table: chooses the messages; None takes all messages.
     """
 
     decoder: MessageFormat
     steps: Mapping[StepPlace, Step] = field(default_factory=dict)
-    own: OwnTable | None = None
+    own_table: OwnTable | None = None
 
     def with_steps(self, more: Mapping[StepPlace, Step | None]) -> Pipeline:
         """The same pipeline with further steps; ignores steps that are None."""
@@ -102,7 +102,7 @@ class Pipeline:
     @property
     def choice(self) -> SourceChoice:
         """The rule that chooses the messages."""
-        return EVERY_SOURCE if self.own is None else self.own.choice
+        return EVERY_SOURCE if self.own_table is None else self.own_table.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
@@ -110,9 +110,9 @@ class Pipeline:
         Raises:
             StreamAppError: the decoder or a step stops the job.
         """
-        if self.own is None:
+        if self.own_table is None:
             return self._isolated(messages)
-        return self.own.decoded(messages, self._isolated)
+        return self.own_table.decoded(messages, self._isolated)
 
     def _isolated(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages; a message at which the decoder or a step fails becomes a bad record."""

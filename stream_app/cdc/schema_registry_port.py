@@ -64,14 +64,14 @@ class Registered:
     """A schema of a registry.
 
     Attributes:
-        kind: a value of `SchemaKind`, or another word of the registry; empty: it has none.
+        schema_type: a value of `SchemaKind`, or another word of the registry; empty: it has none.
         text: its text.
         references: the name by which it refers to each schema, and that schema's text. A schema
             stands behind those to which it refers itself.
     """
 
     number: int
-    kind: str
+    schema_type: str
     text: str
     references: tuple[tuple[str, str], ...] = ()
 
@@ -81,9 +81,10 @@ class Registered:
         Raises:
             UnreadableRecordError: it is not.
         """
-        if self.kind not in ("", schema_kind.value):
+        if self.schema_type not in ("", schema_kind.value):
             raise UnreadableRecordError(
-                f"names schema {self.number}, which is of type {self.kind}, not {schema_kind.value}"
+                f"names schema {self.number}, which is of type {self.schema_type}, "
+                f"not {schema_kind.value}"
             )
 
 
@@ -119,10 +120,10 @@ class Registries:
     """The way to reach registries.
 
     Attributes:
-        at: the schemas of a registry, by the addresses of its servers and the login. The section
-            of the options names both; the last is what Apicurio's numbers count.
+        schemas_at: opens the schemas of a registry, by the addresses of its servers, the login,
+            the section of the options that has both, and what Apicurio's numbers count.
         url_problem: what is wrong with an address; empty: nothing.
     """
 
-    at: Callable[[tuple[str, ...], str, str, IdKind], Schemas]
+    schemas_at: Callable[[tuple[str, ...], str, str, IdKind], Schemas]
     url_problem: Callable[[str], str]

@@ -47,15 +47,15 @@ def origins_of(
     """
     codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
     names = [_plain(column) for column in (database, schema, table)]
-    known = np.flatnonzero(valid_of(names[2]))
-    if not len(known):
+    with_table = np.flatnonzero(valid_of(names[2]))
+    if not len(with_table):
         return Origins(tables=(), codes=codes, unreadable=unreadable)
-    known_names = [column.take(pa.array(known)) for column in names]
+    known_names = [column.take(pa.array(with_table)) for column in names]
     joined = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
-    codes[known] = joined.indices.to_numpy()
+    codes[with_table] = joined.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
 
 

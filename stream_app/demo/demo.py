@@ -57,13 +57,11 @@ _REFRESH_S = 0.25
 _LINE_EVERY_S = 8.0
 
 
-DESCRIPTION = (
-    "Start a Kafka broker, let a shop change customers, orders and their items, and run "
-    "the real job, shop.toml, which makes Paimon tables of them in "
-    "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
-    "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
-    "is compared with the shop. Takes less than a minute."
-)
+DESCRIPTION = """\
+Start a Kafka broker, let a shop change customers, orders and their items, and run the real job,
+shop.toml, which makes Paimon tables of them in DIR/warehouse/demo.db and compacts them meanwhile.
+In the middle the demo kills the job (SIGKILL) and starts it again, and the shop alters two tables.
+At the end the demo compares each table with the shop. It takes less than a minute."""
 EPILOG = "examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo"
 
 

@@ -175,6 +175,7 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
 
 
 def _decode(data: bytes, position: int, data_type: DataType) -> object:
+    """Decode the value whose slot is at a position."""
     root = data_type.root
     if root in _SLOT_FORMATS:
         return struct.unpack_from(_SLOT_FORMATS[root], data, position)[0]

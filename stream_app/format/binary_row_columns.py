@@ -127,6 +127,7 @@ class _Part:
 
 
 def _part(column: pa.Array, data_type: DataType) -> _Part:
+    """Return a column's slots, and the words of its tail for a long type."""
     wanted = arrow_type(data_type)
     if column.type != wanted:
         column = column.cast(wanted)
@@ -162,7 +163,7 @@ def _numbers(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
 def _decimal_part(
     column: pa.Array, data_type: DataType, is_null: npt.NDArray[np.bool_] | None
 ) -> _Part:
-    """The words of a column of decimals.
+    """Return the words of a column of decimals.
 
     Four numbers of more than 18 digits. The slot gets the number of bytes, and two words behind
     the slots have the bytes, padded with zeros::
@@ -252,6 +253,7 @@ def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
 def _encode_ragged(
     columns: Sequence[pa.Array], types: Sequence[DataType], row_count: int
 ) -> tuple[Bytes, Positions]:
+    """Encode rows of different lengths: uint8, and the rows' offsets int64 [n + 1]."""
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     header = _header_words(parts)
     # The word position in each row where the column's tail begins. `cursor` ends as the row length.

@@ -168,6 +168,7 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
 
 
 def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MurmurHashes:
+    """Hash rows whose columns all have a fixed width: uint32 [n]."""
     halves: list[MurmurHashes | int] = []
     for word in row_words(columns, types):
         if isinstance(word, np.ndarray):

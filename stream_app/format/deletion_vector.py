@@ -104,11 +104,11 @@ class DeletionVector:
 
     def union(self, other: DeletionVector) -> DeletionVector:
         """Return the union of both, with 64 bits if either has 64."""
-        mine, theirs = self.bitmap, other.bitmap
-        if isinstance(mine, FrozenBitMap) and isinstance(theirs, FrozenBitMap):
-            return DeletionVector(mine | theirs)
-        if isinstance(mine, FrozenBitMap64) and isinstance(theirs, FrozenBitMap64):
-            return DeletionVector(mine | theirs)
+        left, right = self.bitmap, other.bitmap
+        if isinstance(left, FrozenBitMap) and isinstance(right, FrozenBitMap):
+            return DeletionVector(left | right)
+        if isinstance(left, FrozenBitMap64) and isinstance(right, FrozenBitMap64):
+            return DeletionVector(left | right)
         both = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
         return DeletionVector.of_positions(both, bitmap64=True)
 

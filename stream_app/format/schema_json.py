@@ -144,6 +144,7 @@ def _field(json: JsonObject) -> DataField:
 
 
 def _data_type(value: object, *, column: str) -> DataType:
+    """Decode a type: a text, or an object for ARRAY, MAP, ROW and VECTOR."""
     if isinstance(value, str):
         try:
             return parse_data_type(value)

@@ -223,5 +223,5 @@ def _within_bounds(name: str, value: str) -> str:
 
 
 def _unknown(key: str) -> str:
-    known = [*SAME, *RENAMED, *NATIVE_ONLY, *IGNORED, *REFUSED, *SECURITY_KEYS]
-    return f"is unknown{did_you_mean(key, known)}"
+    keys = [*SAME, *RENAMED, *NATIVE_ONLY, *IGNORED, *REFUSED, *SECURITY_KEYS]
+    return f"is unknown{did_you_mean(key, keys)}"

@@ -129,7 +129,7 @@ class ClusterOffsets:
     pattern: str | None = None
     timeout_s: float = 120.0
     clock: Clock = field(default_factory=SystemClock)
-    _made: KafkaClient | None = field(init=False, default=None, repr=False)
+    _opened: KafkaClient | None = field(init=False, default=None, repr=False)
     _has_answered: bool = field(init=False, default=False)
     _gone: set[str] = field(init=False, default_factory=set)
     _has_given_up: threading.Event = field(init=False, default_factory=threading.Event)
@@ -147,7 +147,7 @@ class ClusterOffsets:
         while True:
             waited = self.clock.steady_seconds() - began
             try:
-                ends = self._asked(end, accepts_gone=waited > GONE_AFTER_S)
+                ends = self._fetch(end, accepts_gone=waited > GONE_AFTER_S)
             except _NoAnswerError as error:
                 last = str(error)
             else:
@@ -168,22 +168,22 @@ class ClusterOffsets:
 
     def close(self) -> None:
         """Close connections and threads."""
-        if self._made is not None:
-            self._made.close()
-            self._made = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     @property
     def _where(self) -> str:
         return f"topics like {self.pattern}" if self.pattern else f"topics {', '.join(self.topics)}"
 
     def _open(self) -> KafkaClient:
-        if self._made is None:
-            self._made = KafkaClient(self.client)
+        if self._opened is None:
+            self._opened = KafkaClient(self.client)
             for topic in self.topics:
-                self._made.know(topic)
-        return self._made
+                self._opened.know(topic)
+        return self._opened
 
-    def _asked(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
+    def _fetch(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
         client, partitions = self._open(), list[KafkaPartition]()
         with _metadata(client, has_all=self.pattern is not None) as topics:
             for topic in topics:

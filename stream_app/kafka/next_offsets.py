@@ -46,13 +46,13 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
     if starting == "latest":
         return newest
     wanted: Offsets = json.loads(starting)
-    named, there = _places(wanted), _places(newest)
-    if named != there:
+    named, existing = _places(wanted), _places(newest)
+    if named != existing:
         problems = [
-            f"{topic}/{partition} is not there" for topic, partition in sorted(named - there)
+            f"{topic}/{partition} is not there" for topic, partition in sorted(named - existing)
         ]
         problems += [
-            f"{topic}/{partition} is not named" for topic, partition in sorted(there - named)
+            f"{topic}/{partition} is not named" for topic, partition in sorted(existing - named)
         ]
         raise WrongSourceError(
             f"the starting offsets do not fit the topics: {', '.join(problems)}",

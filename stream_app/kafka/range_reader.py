@@ -201,13 +201,13 @@ class RangeReader:
             good = _within(fields, progress)
             batch = None
             if good.any():
-                kept = fields if good.all() else MessageFields(*(column[good] for column in fields))
+                part = fields if good.all() else MessageFields(*(column[good] for column in fields))
                 now = self._clock.steady_seconds()
-                self._check_gaps(kept.offsets, first, progress)
+                self._check_gaps(part.offsets, first, progress)
                 stamps = self._stamps.timestamps(pointers[good])
-                batch = message_batch(progress.whole.topic, progress.whole.partition, kept, stamps)
+                batch = message_batch(progress.whole.topic, progress.whole.partition, part, stamps)
                 batch = self._heads.before(batch, pointers[good])
-                progress.moved(int(kept.offsets[-1]) + 1, now)
+                progress.moved(int(part.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
             return batch
         finally:
@@ -259,35 +259,35 @@ class RangeReader:
         """The partition lacks the offset: skip to the part of the range that it has."""
         whole = progress.whole
         oldest, newest = self._watermarks(whole)
-        there = f"the partition has the offsets {oldest} to {newest}"
+        available = f"the partition has the offsets {oldest} to {newest}"
         if progress.at >= newest or oldest >= whole.end:
-            self._lose(progress, whole.end, there)
+            self._lose(progress, whole.end, available)
             return
         to = max(oldest, progress.at)
         if to > progress.at or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
-            self._lose(progress, to, there)
+            self._lose(progress, to, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
         self._client.stop(whole.topic, whole.partition)
         self._client.start(whole.topic, whole.partition, to)
 
-    def _lose(self, progress: _Progress, to: int, there: str) -> None:
-        self._report_loss(progress.whole, progress.at, to, there)
+    def _lose(self, progress: _Progress, to: int, available: str) -> None:
+        self._report_loss(progress.whole, progress.at, to, available)
         progress.moved(to, self._clock.steady_seconds())
 
-    def _report_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
-        what = (
+    def _report_loss(self, whole: OffsetRange, begin: int, end: int, available: str) -> None:
+        problem = (
             f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
-            f"read: {there}"
+            f"read: {available}"
         )
         if self._settings.fails_on_loss:
             raise WrongSourceError(
-                what,
+                problem,
                 where=str(whole),
                 fix="were they deleted before they were read (retention.ms), or was the topic "
                 "recreated? source.fail-on-data-loss = false continues without them",
             )
-        _LOG.warning("%s; going on without them", what)
+        _LOG.warning("%s; going on without them", problem)
 
     def _watermarks(self, whole: OffsetRange) -> tuple[int, int]:
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
@@ -374,11 +374,11 @@ def _next_size(messages: int, batch: pa.RecordBatch) -> int:
 def kept_reader(settings: ReaderSettings) -> RangeReader:
     """The reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
-    return _made(os.getpid(), settings)
+    return _reader_of(os.getpid(), settings)
 
 
 @cache
-def _made(process: int, settings: ReaderSettings) -> RangeReader:
+def _reader_of(process: int, settings: ReaderSettings) -> RangeReader:
     reader = RangeReader(settings)
 
     def close() -> None:

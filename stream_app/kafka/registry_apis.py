@@ -53,13 +53,13 @@ def number_of_guid(get: Get, guid: UUID) -> int:
         RegistryRefusalError: the registry's default context has no such schema.
         ValueError: the response does not follow the interface.
     """
-    what = f"names schema {guid}, which"
-    answer = json.loads(get(f"/schemas/guids/{guid}/ids", what))
-    if not isinstance(answer, list) or not all(isinstance(one, dict) for one in answer):
+    reason_prefix = f"names schema {guid}, which"
+    answer = json.loads(get(f"/schemas/guids/{guid}/ids", reason_prefix))
+    if not isinstance(answer, list) or not all(isinstance(entry, dict) for entry in answer):
         raise ValueError("the answer has no numbers")
-    numbers = [one["id"] for one in answer if one.get("context") in _DEFAULT_CONTEXT]
+    numbers = [entry["id"] for entry in answer if entry.get("context") in _DEFAULT_CONTEXT]
     if not numbers or not isinstance(numbers[0], int):
-        raise RegistryRefusalError(f"{what} the schema registry does not have")
+        raise RegistryRefusalError(f"{reason_prefix} the schema registry does not have")
     return numbers[0]
 
 
@@ -67,9 +67,11 @@ def _of_confluent(get: Get, number: int) -> Registered:
     answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
     references: dict[str, str] = {}
 
-    def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
-        subject = _quoted(reference.get("subject"), what)
-        inner = _object(get(f"/subjects/{subject}/versions/{reference['version']}", what), number)
+    def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
+        subject = _quoted(reference.get("subject"), reason_prefix)
+        inner = _object(
+            get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix), number
+        )
         return _text(inner), inner.get("references")
 
     _refer(number, answer.get("references"), references, read)
@@ -81,19 +83,20 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
     counted = id_kind
     if counted is IdKind.AUTO:
         counted = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
-    path, what = f"/ids/{counted.value}s/{number}", f"names schema {number}, which"
+    path, reason_prefix = f"/ids/{counted.value}s/{number}", f"names schema {number}, which"
     references: dict[str, str] = {}
 
-    def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
+    def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
         group, artifact = (
-            _quoted(reference.get(key) or "default", what) for key in ("groupId", "artifactId")
+            _quoted(reference.get(key) or "default", reason_prefix)
+            for key in ("groupId", "artifactId")
         )
         place = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
-        text = get(place if version == "2" else f"{place}/content", what).decode()
-        return text, _document(get(f"{place}/references", what), number)
+        text = get(place if version == "2" else f"{place}/content", reason_prefix).decode()
+        return text, _document(get(f"{place}/references", reason_prefix), number)
 
-    text = get(path, what).decode()
-    _refer(number, _document(get(f"{path}/references", what), number), references, read)
+    text = get(path, reason_prefix).decode()
+    _refer(number, _document(get(f"{path}/references", reason_prefix), number), references, read)
     return Registered(number, "", text, tuple(references.items()))
 
 
@@ -111,26 +114,28 @@ def _refer(
     for reference in listed if isinstance(listed, list) else ():
         is_object = isinstance(reference, dict)
         name, version = (reference.get(key) if is_object else None for key in ("name", "version"))
-        what = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
+        reason_prefix = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", str(version)):
-            raise RegistryRefusalError(f"{what} has no name and version")
+            raise RegistryRefusalError(f"{reason_prefix} has no name and version")
         if name in references:
             continue
         if len(references) >= _REFERENCES_MAX:
-            raise RegistryRefusalError(f"{what} is one of more than {_REFERENCES_MAX}")
+            raise RegistryRefusalError(f"{reason_prefix} is one of more than {_REFERENCES_MAX}")
         references[name] = ""  # so that a cycle ends
-        text, inner = read(reference, what)
+        text, inner = read(reference, reason_prefix)
         _refer(number, inner, references, read)
         del references[name]
         references[name] = text
 
 
-def _quoted(name: object, what: str) -> str:
+def _quoted(name: object, reason_prefix: str) -> str:
     """A name as a part of a path."""
     try:
         return quote(str(name), safe="")
     except UnicodeEncodeError:
-        raise RegistryRefusalError(f"{what} has half of a surrogate pair in its name") from None
+        raise RegistryRefusalError(
+            f"{reason_prefix} has half of a surrogate pair in its name"
+        ) from None
 
 
 def _document(body: bytes, number: int) -> Any:

@@ -101,8 +101,8 @@ class SchemaRegistry:
             return registered_at(url, get, number, self.id_kind)
 
         if number > _NUMBER_MAX:
-            what = f"names schema {number}, which the schema registry does not have"
-            raise UnreadableRecordError(what)
+            reason = f"names schema {number}, which the schema registry does not have"
+            raise UnreadableRecordError(reason)
         return self._remembered(number, Registered, ask)
 
     def number_of(self, guid: bytes) -> int:
@@ -112,18 +112,21 @@ class SchemaRegistry:
         )
 
     def _remembered(
-        self, asked: _SchemaName, kind: type[_SchemaFactT], ask: Callable[[str, Get], _SchemaFactT]
+        self,
+        schema_name: _SchemaName,
+        kind: type[_SchemaFactT],
+        ask: Callable[[str, Get], _SchemaFactT],
     ) -> _SchemaFactT:
         """Return the response for a number or a GUID, for which a server is asked only once."""
-        key = (self, asked)
+        key = (self, schema_name)
         with _lock:
-            known, refused = _known.get(key), _refused.get(key)
-        if isinstance(known, kind):
-            return known
+            cached, refused = _known.get(key), _refused.get(key)
+        if isinstance(cached, kind):
+            return cached
         if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
             raise UnreadableRecordError(refused[1])
         try:
-            answer = self._asked(asked, ask)
+            answer = self._fetch(schema_name, ask)
         except RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
@@ -135,7 +138,9 @@ class SchemaRegistry:
             _known[key] = answer
         return answer
 
-    def _asked(self, asked: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]) -> _SchemaFactT:
+    def _fetch(
+        self, schema_name: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]
+    ) -> _SchemaFactT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
@@ -149,7 +154,7 @@ class SchemaRegistry:
             if not may_pass or pause_s is None:
                 break
             self.clock.sleep(pause_s)
-        shown = uuid.UUID(bytes=asked) if isinstance(asked, bytes) else asked
+        shown = uuid.UUID(bytes=schema_name) if isinstance(schema_name, bytes) else schema_name
         raise SourceError(
             f"the schema registry does not give schema {shown}: {'; '.join(failures)}",
             where=f"source.{self.section}.{URL}",
@@ -157,11 +162,11 @@ class SchemaRegistry:
             "from Spark's workers",
         )
 
-    def _body(self, server: str, path: str, what: str) -> bytes:
+    def _body(self, server: str, path: str, reason_prefix: str) -> bytes:
         """The body at a path of a server.
 
         Args:
-            what: the begin of the reason where the registry has nothing there.
+            reason_prefix: the begin of the reason where the registry has nothing there.
         """
         accepted = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
         url = server + path
@@ -172,11 +177,13 @@ class SchemaRegistry:
         try:
             return answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
         except LongAnswerError:
-            raise RegistryRefusalError(f"{what} is larger than 16 MiB") from None
+            raise RegistryRefusalError(f"{reason_prefix} is larger than 16 MiB") from None
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in _NONE:
-                raise RegistryRefusalError(f"{what} the schema registry does not have") from None
+                raise RegistryRefusalError(
+                    f"{reason_prefix} the schema registry does not have"
+                ) from None
             if error.code in _LOGIN:
                 raise WrongSourceError(
                     f"the schema registry refuses the login: HTTP {error.code}",
@@ -202,4 +209,4 @@ def url_problem(url: str) -> str:
     return "" if is_right else f"{url!r} is not an address such as http://registry:8081"
 
 
-REGISTRIES = Registries(at=SchemaRegistry, url_problem=url_problem)
+REGISTRIES = Registries(schemas_at=SchemaRegistry, url_problem=url_problem)

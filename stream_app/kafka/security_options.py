@@ -126,9 +126,9 @@ class SecurityOptions:
 class _ProblemError(Exception):
     """An option that cannot be translated, with the setting that would work."""
 
-    def __init__(self, key: str, what: str) -> None:
-        super().__init__(what)
-        self.key, self.what = key, what
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(problem)
+        self.key, self.problem = key, problem
 
 
 def security_options(java: Mapping[str, str]) -> SecurityOptions:
@@ -147,7 +147,7 @@ def security_options(java: Mapping[str, str]) -> SecurityOptions:
         try:
             options.update(part)
         except _ProblemError as problem:
-            problems[problem.key] = problem.what
+            problems[problem.key] = problem.problem
     return SecurityOptions(options=options, problems=problems)
 
 
@@ -215,8 +215,10 @@ def _login(java: Mapping[str, str]) -> Pairs:
     mechanism = java.get("sasl.mechanism", "GSSAPI")
     expected = _MODULES.get(mechanism)
     if expected is None:
-        known = ", ".join(_MODULES)
-        raise _ProblemError("sasl.mechanism", f"{mechanism} is for Java alone; others: {known}")
+        mechanisms = ", ".join(_MODULES)
+        raise _ProblemError(
+            "sasl.mechanism", f"{mechanism} is for Java alone; others: {mechanisms}"
+        )
     handler = java.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
     if handler and (mechanism, handler) != ("OAUTHBEARER", _OIDC_HANDLER):
         raise _ProblemError("sasl.login.callback.handler.class", f"{handler} is a Java class")

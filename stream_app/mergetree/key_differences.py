@@ -50,7 +50,7 @@ class Differences:
         return self.newer[~self.same_values()]
 
     def same_values(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
-        """The mask of keys on both sides whose two rows have the same values: bool [len(older)].
+        """Return which keys of both sides have equal values in both rows: bool [len(older)].
 
         Args:
             ignored: columns that are not compared.
@@ -174,6 +174,7 @@ def _marked(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
 
 
 def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
+    """Compare the sides of a window, in which each key has one row a side at most."""
     batch = window.batch
     order = np.arange(batch.num_rows) if window.order is None else window.order
     last = window.last_rows(layout)

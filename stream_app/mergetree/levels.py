@@ -100,18 +100,18 @@ class Levels:
         Raises:
             CorruptFileError: the files of a level would overlap; nothing has changed then.
         """
-        gone = {(file.level, file.file_name) for file in before}
-        came = tuple(after)
+        removed = {(file.level, file.file_name) for file in before}
+        added = tuple(after)
         upper = list(self._upper)
-        for level in ({level for level, _ in gone} | {file.level for file in came}) - {0}:
+        for level in ({level for level, _ in removed} | {file.level for file in added}) - {0}:
             before_it = upper[level - 1]
             files = [] if before_it is None else list(before_it.files)
-            members = [file for file in files if (level, file.file_name) not in gone]
-            members += [file for file in came if file.level == level]
+            members = [file for file in files if (level, file.file_name) not in removed]
+            members += [file for file in added if file.level == level]
             upper[level - 1] = packed_run(sorted_run(members, self.key_of)) if members else None
         self._upper = upper
-        for file in [f for f in self._level0 if (0, f.file_name) in gone]:
+        for file in [f for f in self._level0 if (0, f.file_name) in removed]:
             self._level0.remove(file)
-        for file in came:
+        for file in added:
             if file.level == 0:
                 self.add_level0_file(file)

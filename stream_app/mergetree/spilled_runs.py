@@ -96,6 +96,7 @@ class SpilledRuns:
         return fresh if len(fresh) > 1 else self._runs
 
     def _write(self, runs: Sequence[Iterator[pa.RecordBatch]], *, is_merged: bool) -> _Run:
+        """Merge sorted runs into one file on local disk."""
         if self._folder is None:
             self._folder = scratch_folder("spill", self.parent)
         path = Path(self._folder.name) / f"run-{self._written}.arrow"

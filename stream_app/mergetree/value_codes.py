@@ -85,8 +85,8 @@ def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
     return group_codes
 
 
-def same_values(ours: pa.Array, theirs: pa.Array) -> Mask:
+def same_values(left: pa.Array, right: pa.Array) -> Mask:
     """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
-    codes = value_codes(pa.concat_arrays([ours, theirs]))
-    same: Mask = codes[: len(ours)] == codes[len(ours) :]
+    codes = value_codes(pa.concat_arrays([left, right]))
+    same: Mask = codes[: len(left)] == codes[len(left) :]
     return same

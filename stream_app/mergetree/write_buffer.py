@@ -131,7 +131,7 @@ class SortBufferWriteBuffer:
         return self._spilled.size
 
     def drain(self) -> Iterator[MergeWindow]:
-        """Return all rows in windows in key order, and leave the buffer empty."""
+        """Yield all rows in windows in key order, and leave the buffer empty."""
         if not self._chunks and not self._spilled.count:
             if self._gathering:
                 yield sorted_window(self._take_gathered(), self.layout)

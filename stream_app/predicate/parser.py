@@ -196,7 +196,7 @@ class _Parser(TokenCursor):
         tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
         test = tests.get(self.next.key)
         if test is not None:
-            self.at += 1
+            self.index += 1
             return Not(test(column)) if negated else test(column)
         if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
@@ -205,7 +205,7 @@ class _Parser(TokenCursor):
 
     def _column(self) -> DataField:
         token = self.next
-        if token.text in self.functions and self.tokens[self.at + 1].key == "(":
+        if token.text in self.functions and self.tokens[self.index + 1].key == "(":
             return self._call(self.functions[self.take().text], token)
         if token.kind == "quoted":
             name = token.text[1:-1]
@@ -214,7 +214,7 @@ class _Parser(TokenCursor):
         else:
             raise self.expected("a column")
         if not self.judges_columns:
-            self.at += 1
+            self.index += 1
             while self.accept(".") or self.accept("["):
                 self.take()
                 self.accept("]")
@@ -225,7 +225,7 @@ class _Parser(TokenCursor):
                 unknown_name("column", name, self.row_type.names),
                 fix=f"the columns are {', '.join(self.row_type.names)}",
             )
-        self.at += 1
+        self.index += 1
         return self._inside(self.row_type.field(name))
 
     def _call(self, function: ConditionFunction, name: Token) -> DataField:
@@ -276,19 +276,19 @@ class _Parser(TokenCursor):
 
     def _element(self, column: DataField) -> tuple[Element | Entry, DataField]:
         """Parse a step into an array or a map, and return it with its type."""
-        kind = column.data_type
-        assert kind.element is not None
-        element = replace(column, data_type=kind.element.as_nullable())
-        if kind.key is None:
+        data_type = column.data_type
+        assert data_type.element is not None
+        element = replace(column, data_type=data_type.element.as_nullable())
+        if data_type.key is None:
             token = self.next
             if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
                 raise self.expected(f"the number of an element, from 0 to {_INDEX_MAX}")
             return Element(int(self.take().text)), element
-        key = replace(column, data_type=kind.key)
+        key = replace(column, data_type=data_type.key)
         place = self.next
         fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
-            problem = f"expected a key of type {kind.key.as_nullable()}, found {place}"
+            problem = f"expected a key of type {data_type.key.as_nullable()}, found {place}"
             raise self.misread(place.position, problem)
         return Entry(fitted.value, key.data_type), element
 
@@ -297,7 +297,7 @@ class _Parser(TokenCursor):
 
     def _comparison(self, column: DataField, operator: str) -> Predicate:
         if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
-            self.at -= 1
+            self.index -= 1
             raise self.expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
         return self._typed(column, lambda literal: comparison(column, operator, literal))
 
@@ -321,7 +321,7 @@ class _Parser(TokenCursor):
 
     def _like(self, column: DataField) -> Predicate:
         if not self._may_be(column, *STRING_ROOTS):
-            self.at -= 1
+            self.index -= 1
             kind = column.data_type.as_nullable()
             raise self.expected(f"another test than LIKE for a column of type {kind}")
         if self.next.kind != "text":
@@ -347,9 +347,9 @@ class _Parser(TokenCursor):
             if self.next.kind != "number":
                 raise self.expected("a number")
         token = self.next
-        if token.key in TYPED_LITERALS and self.tokens[self.at + 1].kind == "text":
-            self.at += 2
-            return Literal(token.key, _unquoted(self.tokens[self.at - 1].text))
+        if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind == "text":
+            self.index += 2
+            return Literal(token.key, _unquoted(self.tokens[self.index - 1].text))
         if token.key in ("TRUE", "FALSE"):
             literal = Literal("BOOLEAN", token.key)
         elif token.kind == "number":
@@ -363,7 +363,7 @@ class _Parser(TokenCursor):
         else:
             has_type = self.judges_columns
             raise self.expected(wanted_text(column.data_type) if has_type else "a value")
-        self.at += 1
+        self.index += 1
         return literal
 
 

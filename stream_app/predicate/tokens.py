@@ -78,30 +78,30 @@ class TokenCursor:
 
     Attributes:
         subject: the kind of text: a ``condition`` or a ``column``.
-        at: the index of the next token.
+        index: that of the next token.
     """
 
     text: str
     tokens: list[Token]
     subject: str = "condition"
-    at: int = field(init=False, default=0)
+    index: int = field(init=False, default=0)
 
     @property
     def next(self) -> Token:
         """The next token, which is not consumed."""
-        return self.tokens[self.at]
+        return self.tokens[self.index]
 
     def take(self) -> Token:
         """Consume the next token."""
         token = self.next
-        self.at += 1
+        self.index += 1
         return token
 
     def accept(self, key: str) -> bool:
         """Consume the next token if it is this keyword or sign."""
         if self.next.key != key:
             return False
-        self.at += 1
+        self.index += 1
         return True
 
     def expect(self, key: str) -> None:

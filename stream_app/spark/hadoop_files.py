@@ -34,7 +34,7 @@ class HadoopFiles:
     spark: SparkSession
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with _errors_of(path):
             stream = self._file_system(path).open(self._path(path))
             try:
@@ -56,7 +56,7 @@ class HadoopFiles:
             self._rename(self._written_beside(path, data), path, "OVERWRITE")
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a temporary file beside it, and rename that: only the first job succeeds."""
+        """Write a temporary file in the same folder, and rename it unless the file exists."""
         with _errors_of(path):
             temporary = self._written_beside(path, data)
             try:
@@ -69,7 +69,7 @@ class HadoopFiles:
         return True
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder."""
+        """Return the names of the files in a folder."""
         with contextlib.suppress(FileNotFoundError), _errors_of(folder):
             statuses = self._file_system(folder).listStatus(self._path(folder))
             return [str(status.getPath().getName()) for status in statuses if status.isFile()]
@@ -81,6 +81,7 @@ class HadoopFiles:
             self._file_system(path).delete(self._path(path), False)
 
     def _written_beside(self, path: str, data: bytes) -> Any:
+        """Write a temporary file in the folder of a path, and return its own path."""
         folder, _, name = path.rpartition("/")
         temporary = self._path(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
         stream = self._file_system(path).create(temporary)
@@ -116,7 +117,7 @@ class HadoopFiles:
 
 
 def _kind(error: Py4JJavaError) -> str:
-    """The class of Java's error, without its package."""
+    """Return the class of Java's error, without its package."""
     return str(error.java_exception.getClass().getSimpleName())
 
 

@@ -14,7 +14,7 @@ class FolderFiles(Protocol):
     """The operations on small files that a folder needs; every `fileio.file_io.FileIO` has them."""
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file.
+        """Read the whole file.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -26,7 +26,7 @@ class FolderFiles(Protocol):
         ...
 
     def sync(self, path: str) -> None:
-        """Return when a file, and its name in the folder, outlive the machine's crash."""
+        """Wait until a file, and its name in the folder, survive a crash of the machine."""
         ...
 
     def overwrite(self, path: str, data: bytes) -> None:
@@ -38,7 +38,7 @@ class FolderFiles(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, unordered; empty when there is no such folder."""
+        """Return the names of a folder's files, unordered; none if the folder does not exist."""
         ...
 
     def delete(self, path: str) -> None:

@@ -22,17 +22,17 @@ from pyspark.sql import SparkSession
 
 
 def jvm(spark: SparkSession) -> Any:
-    """The JVM of the driver; its attributes are Java's packages."""
+    """Return the JVM of the driver; its attributes are Java's packages."""
     return spark.sparkContext._jvm
 
 
 def java_context(spark: SparkSession) -> Any:
-    """Spark's `JavaSparkContext`; its `sc()` is Scala's."""
+    """Return Spark's `JavaSparkContext`; its `sc()` is Scala's."""
     return spark.sparkContext._jsc
 
 
 def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
-    """An array of a class of Java."""
+    """Make an array of a Java class, with these elements."""
     array = _gateway(spark).new_array(kind, len(values))
     for at, value in enumerate(values):
         array[at] = value
@@ -45,12 +45,12 @@ def let_java_call(spark: SparkSession) -> None:
 
 
 def jvm_runs() -> bool:
-    """Whether this process has a JVM, or a port of the JVM of ``spark-submit``."""
+    """Return whether this process has a JVM, or a port of the JVM of ``spark-submit``."""
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def jvm_process(spark: SparkSession) -> tuple[int, Popen[bytes] | None]:
-    """The JVM's process id, and the process itself if this process started it."""
+    """Return the JVM's process id, and the process itself if this process started it."""
     gateway: Any = _gateway(spark)
     pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     return pid, getattr(gateway, "proc", None)

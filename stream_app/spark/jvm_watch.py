@@ -1,4 +1,4 @@
-"""Ends the driver's Python when the driver's JVM has died.
+"""Ends the driver's Python when its JVM has died, and stops the session after the work.
 
 The driver consists of both processes. The system may kill only the JVM, for example when memory
 runs out. Then calls to it fail, but Python threads may wait forever for Spark's jobs, and the
@@ -73,8 +73,10 @@ class _JvmWatch:
 
 
 @contextmanager
-def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Iterator[None]:
-    """Watch the JVM during the work; when it dies, the process ends within `GRACE_S`.
+def watched_session(spark: SparkSession, stop_requested: threading.Event) -> Iterator[None]:
+    """Watch the JVM during the work, and stop the session after it.
+
+    When the JVM dies, the process ends within `GRACE_S`.
 
     Args:
         stop_requested: is set when the JVM has died.
@@ -82,11 +84,15 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
     Raises:
         JvmEndedError: the JVM has died, whatever error the work itself raised.
     """
-    pid, child = jvm_process(spark)
-    watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
-    threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
+    with contextlib.ExitStack() as unwatched:
+        unwatched.callback(spark.stop)
+        pid, child = jvm_process(spark)
+        watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
+        threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
+        session = unwatched.pop_all()
     try:
-        yield
+        with session:
+            yield
     except BaseException as error:
         watch.has_ended.wait(_LOOK_S if isinstance(error, StreamAppError) else _MOMENT_S)
         if not watch.has_ended.is_set():
@@ -99,7 +105,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
 
 
 def _outlet(pid: int) -> int | None:
-    """The standard error of the JVM through which this process writes, or None."""
+    """Open the standard error of the JVM through which this process writes; None without one."""
     if os.getppid() != pid:
         return None
     with contextlib.suppress(OSError):  # no Linux, or a socket
@@ -118,7 +124,7 @@ class _Process:
                 self._handle = os.pidfd_open(pid)
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for the end of the process; returns whether it came in time."""
+        """Wait for the end of the process, and return whether it came in time."""
         if self._handle is not None:
             ended = select.poll()
             ended.register(self._handle, select.POLLIN)

@@ -98,7 +98,7 @@ _LOG_CONFIGURATION = "log4j2.configurationFile"
 def start_session(
     app_name: str, settings: Mapping[str, str], launch: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The session, with the defaults of the job below the user's settings.
+    """Start the session with the job's defaults, which the user's settings override.
 
     Args:
         launch: the result of `launch_settings`, made from `settings` when absent; for a driver that
@@ -144,7 +144,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def where_spark_says_more(environ: Mapping[str, str]) -> str:
-    """A pointer to Spark's log for the end of an error: ``see Spark's log: /…``."""
+    """Return a pointer to Spark's log for the end of an error: ``see Spark's log: /…``."""
     path = environ.get(SPARK_LOG_VARIABLE, "-")
     return "see Spark's log above" if path == "-" else f"see Spark's log: {path}"
 
@@ -157,7 +157,7 @@ def launch_settings(
     scheduler: Path | None = None,
     classes: Path | None = None,
 ) -> dict[str, str]:
-    """Settings for ``spark-submit``: ours, and those of the user that a running JVM cannot take.
+    """Return settings for ``spark-submit``: ours, and the user's that a running JVM cannot take.
 
     Args:
         settings: the user's; they win, and their Java options stand behind ours.
@@ -193,7 +193,7 @@ def launch_settings(
 
 
 def _master(settings: Mapping[str, str]) -> str:
-    """The master; a local master gets as many task tries as a cluster.
+    """Return the master; a local master gets as many task tries as a cluster.
 
     By default it tries each task once, whatever ``spark.task.maxFailures`` says. Then a worker that
     the system kills would end the job.
@@ -207,7 +207,7 @@ def _master(settings: Mapping[str, str]) -> str:
 
 
 def _throughput(chosen: str) -> str:
-    """`THROUGHPUT` before the user's options, because Java's last option counts."""
+    """Put `THROUGHPUT` before the user's options, because Java's last option counts."""
     ours = [
         option
         for option in THROUGHPUT

@@ -44,17 +44,17 @@ _POOL_PROPERTY = "spark.scheduler.pool"
 OVERTAKEN_BY_A_RUN = 4
 """Number of requests that a bucket with one more sorted run may overtake."""
 SHARED_BYTES = 8 << 20
-"""The most bytes that the compactions of one job read; a task takes about 0.15 s for them."""
+"""Maximum number of bytes that the compactions of one job read; a task takes 0.15 s for them."""
 SHARED_MAX = 100
-"""Compactions of one job at most."""
+"""Maximum number of compactions that share one job."""
 DRIVER_BYTES = 1 << 20
-"""What the compactions that a thread does on the driver read at most; they take some 0.02 s."""
+"""Maximum number of bytes that a thread reads for compactions on the driver, in some 0.02 s."""
 _DRIVER_MAX = 4
-"""Compactions that a thread does on the driver, of those that wait together."""
+"""Maximum number of waiting compactions that a thread does on the driver at a time."""
 
 
 def queue_rank(number: int, runs: int) -> int:
-    """The rank of request `number` in the queue; the least rank is served first.
+    """Return the rank of request `number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
@@ -63,7 +63,7 @@ def queue_rank(number: int, runs: int) -> int:
 
 
 def shared_count(sizes: Iterable[int]) -> int:
-    """The number of compactions that share one job.
+    """Return the number of compactions that share one job.
 
     A large compaction has a job of its own, and ends a shared job before it.
 
@@ -93,7 +93,7 @@ class SparkCompactions:
     """The job's compaction queue, ordered by urgency, and the threads that serve it.
 
     Attributes:
-        at_once: Spark jobs at a time.
+        at_once: the maximum number of concurrent Spark jobs.
 
     Args:
         parallelism: the value of `at_once`, or None for half the number of Spark's cores.
@@ -179,6 +179,7 @@ class SparkCompactions:
                 taken.append(following)
 
     def _run_together(self, batch: Sequence[_Waiting]) -> bool:
+        """Run compactions in a shared job, and return whether it succeeded."""
         try:
             changes = self._run([waiting.work for waiting in batch if waiting.work is not None])
         except BaseException as error:
@@ -189,7 +190,7 @@ class SparkCompactions:
         return True
 
     def _run(self, works: Sequence[Work]) -> list[BucketChange]:
-        """The changes by some compactions, in their order; one job with one task."""
+        """Run compactions in one job with one task, and return their changes in order."""
         self._context.setJobDescription(_description(works))
 
         def compact(_: int) -> Any:
@@ -229,7 +230,7 @@ def _change_here(work: Work) -> BucketChange | None:
 
 
 def _read_bytes(works: Sequence[Work]) -> int:
-    """Bytes of all files that compactions read, also to look rows up."""
+    """Return the number of bytes that compactions read, lookups of older rows included."""
     above = (file.file_size for _, request in works for file in request.above)
     return sum(map(_size, works)) + sum(above)
 
@@ -239,7 +240,7 @@ def _size(work: Work) -> int:
 
 
 def _description(works: Sequence[Work]) -> str:
-    """The description of a job on Spark's own page."""
+    """Describe a job for Spark's own page."""
     table, request = works[0]
     unit = request.unit
     where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()

@@ -41,7 +41,7 @@ _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artiti
 
 
 def readable_error(error: BaseException) -> BaseException:
-    """The error behind `error`, or `error` itself if it does not explain itself."""
+    """Return the error that Spark has wrapped in `error`, or `error` itself if it is unknown."""
     if isinstance(error, StreamAppError):
         return error
     if isinstance(error, OSError):
@@ -80,7 +80,7 @@ def readable_error(error: BaseException) -> BaseException:
 
 
 def _of_workers(text: str) -> StreamAppError | None:
-    """Describes how the Python workers of a task ended."""
+    """Return an error that says how a task's Python workers ended; None if they did not end."""
     if lost := _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker of Spark died in the middle of its task, as often as the task was tried: "
@@ -102,13 +102,13 @@ def _of_workers(text: str) -> StreamAppError | None:
 
 
 def first_line(error: BaseException) -> str:
-    """An error's message in one short line."""
+    """Return an error's message as one short line."""
     lines = str(error).strip().splitlines()
     return lines[0][:500] if lines else type(error).__name__
 
 
 def failure_bytes(error: Exception) -> bytes:
-    """Encodes the error of one table, to travel to the driver beside other tables' results."""
+    """Encode the error of one table, which goes to the driver beside other tables' results."""
     failure = readable_error(error)
     if not isinstance(failure, StreamAppError):
         failure = StreamAppError(f"{type(error).__name__}: {first_line(error)}")
@@ -116,14 +116,14 @@ def failure_bytes(error: Exception) -> bytes:
 
 
 def failure_of(payload: bytes) -> StreamAppError:
-    """The error of `failure_bytes`; only this job's own tasks make such blocks."""
+    """Decode an error of `failure_bytes`; only this job's own tasks make such blocks."""
     error = pickle.loads(payload)
     assert isinstance(error, StreamAppError)
     return error
 
 
 def _ours(text: str) -> StreamAppError | None:
-    """Our own error that ends the last Python trace; earlier traces are its causes."""
+    """Return our own error that ends the last Python trace, or None; earlier traces are causes."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         if lines[number].startswith("Traceback (most recent call last)"):
@@ -138,7 +138,7 @@ def _ours(text: str) -> StreamAppError | None:
 def _parsed(
     error_class: type[StreamAppError], problem: str, following: list[str]
 ) -> StreamAppError:
-    """Undo `StreamAppError.__str__`."""
+    """Make the error from the lines that `StreamAppError.__str__` has written."""
     where = fix = ""
     for line in following:
         if line.startswith(_WHERE):

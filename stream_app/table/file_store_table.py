@@ -100,7 +100,7 @@ class FileStoreTable:
         return replace(self, file_io=counting_file_io(self.file_io, requests))
 
     def store_requests(self) -> Mapping[str, int]:
-        """The counted requests to the store by kind; empty if they are not counted."""
+        """Return the counted requests to the store by kind; empty if they are not counted."""
         files = self.file_io
         return files.requests.total() if isinstance(files, CountedFileIO) else {}
 

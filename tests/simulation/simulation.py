@@ -226,7 +226,7 @@ class Simulation:
             commit.compact_whole()
         else:
             if not job.commits_epochs:
-                commit.touch()
+                commit.state.follow_with(None)
             commit.compact_due()
 
     def _read(self) -> None:

@@ -39,7 +39,7 @@ READER_GONE = 141
 
 
 _EPILOG = """\
-exit codes: 0 done; 1 failed, may be tried again; 2 only an operator can mend it;
+exit codes: 0 done; 1 failed, may be tried again; 2 only an operator can fix it;
   3 not everything was compared, or rows wait; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""
 

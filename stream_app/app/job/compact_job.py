@@ -36,7 +36,7 @@ from stream_app.model.options.compaction_options import (
     CONTINUOUS_DISCOVERY_INTERVAL,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.spark.jvm_watch import ending_with_jvm
+from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.session import start_session
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
@@ -65,7 +65,7 @@ def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
     warn_of_ignored_options(job.table)
     spark = start_session(f"stream_app compact {job.table.location}", job.spark)
     stop_requested = threading.Event()
-    with ending_with_jvm(spark, stop_requested):
+    with watched_session(spark, stop_requested):
         if job.row_order is None:
             _merge_files(spark, stop_requested, job, observers)
         else:
@@ -79,7 +79,6 @@ def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
             print(line, flush=True)
     finally:
         compactions.close()
-        spark.stop()
 
 
 def _merge_files(
@@ -100,10 +99,9 @@ def _merge_files(
         with logging_about(table=table.label):
             _Compaction(job, work, stop_requested, observers.listeners).run()
     finally:
-        work.close()
+        work.upkeep.close()
         compactions.close()
         observers.jvm.detach()
-        spark.stop()
 
 
 class _Compaction:
@@ -206,7 +204,7 @@ class _Compaction:
             return set()
         self._snapshot_id = number
         buckets = choice.buckets(table, latest)
-        committer.touch(buckets)
+        committer.state.follow_with(buckets)
         if choice.is_a_choice:
             committer.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():

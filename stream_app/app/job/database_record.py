@@ -53,7 +53,7 @@ class DatabaseRecord:
         if border is None:
             return
         if border.doubt is not None and border.doubt.fix:
-            problem = f"no database snapshot is recorded: {border.doubt.what}"
+            problem = f"no database snapshot is recorded: {border.doubt.reason}"
             self.epoch_tables.state_file.warn([JobWarning(problem=problem, fix=border.doubt.fix)])
         if not border.is_whole:
             return

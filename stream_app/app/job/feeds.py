@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -120,9 +121,14 @@ class JobFeeds:
         return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
 
     def close(self) -> None:
-        """Close the tables' jobs, which waits for their upkeep to end."""
-        for job in self._jobs:
-            job.close()
+        """Close the upkeep of all tables, and wait for its end.
+
+        Raises:
+            StreamAppError: the error of the first table whose upkeep cannot be closed.
+        """
+        with ExitStack() as closing:
+            for job in self._jobs:
+                closing.callback(job.upkeep.close)
 
     def _feed(
         self,

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -25,29 +24,33 @@ from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.loading import load_of
+from stream_app.app.job.loading import JobLoad, load_of
 from stream_app.app.job.rounds import job_rounds, prepared_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (
     NativeReading,
+    SourceReading,
     SparkReading,
     StreamSettings,
     pace_of,
     reading_of,
 )
+from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
+from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
-from stream_app.spark.jvm_watch import ending_with_jvm
+from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.epoch_pace import Pace
@@ -83,7 +86,7 @@ def ingest(
         stack.enter_context(watched.writing_events())
         signs.begin("Spark's session begins")
         spark, stop_requested = session.start(), threading.Event()
-        stack.enter_context(ending_with_jvm(spark, stop_requested))
+        stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,
             stream=stream,
@@ -112,11 +115,10 @@ class _IngestJob:
     clock: Clock
 
     def run(self) -> None:
-        """Connect the job's parts, run the stream, judge the outcome, and close the parts."""
+        """Make the job's parts, read the source, and close the parts."""
         driver_messages = self.stream.driver_messages
         on_driver = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
-            parts.callback(self.spark.stop)
             parts.callback(self.watched.metrics.jvm.detach)
             compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
             parts.callback(compactions.close)
@@ -125,28 +127,41 @@ class _IngestJob:
             parts.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
-            folder = self.checked.state_file.folder
             prepared = prepared_tables(self.checked, feeds, self.clock)
             load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
-                folder,
+                self.checked.state_file.folder,
                 driver_messages,
                 load,
             )
-            epoch_log = EpochLog(folder, goes_back=reading.goes_back)
-            rounds = job_rounds(
-                prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
-            )
-            if load is not None:
-                newest = rounds.tables
-                self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
-            committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
-            self._run_stream(committer, feeds, reading)
-            check_none_held(committer.tables.held.by_name)
-            check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
+            match reading:  # each has a type of messages of its own
+                case NativeReading():
+                    self._read(reading, prepared, feeds, load)
+                case SparkReading():
+                    self._read(reading, prepared, feeds, load)
+
+    def _read(
+        self,
+        reading: SourceReading[Messages],
+        prepared: CheckedTable | DatabaseTables,
+        feeds: JobFeeds,
+        load: JobLoad | None,
+    ) -> None:
+        """Bring the source's epochs into the tables, and judge the outcome."""
+        epoch_log = EpochLog(self.checked.state_file.folder, goes_back=reading.goes_back)
+        rounds = job_rounds(
+            prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
+        )
+        if load is not None:
+            newest = rounds.tables
+            self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
+        committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
+        self._run_stream(committer, feeds, reading)
+        check_none_held(committer.tables.held.by_name)
+        check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
@@ -194,9 +209,9 @@ class _IngestJob:
 
     def _run_stream(
         self,
-        committer: EpochCommitter[Any],
+        committer: EpochCommitter[Messages],
         feeds: JobFeeds,
-        reading: SparkReading | NativeReading,
+        reading: SourceReading[Messages],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
@@ -219,7 +234,7 @@ class _IngestJob:
         )
         settings = StreamSettings(
             job_tables=job_tables,
-            stream=stream,
+            trigger=None if stream.is_available_now else stream.trigger,
             pace=feeds.pace,
             checkpoint=checkpoint,
             clock=self.clock,
@@ -242,7 +257,7 @@ class _IngestJob:
         self.checked.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
-def _at_work(committer: EpochCommitter[Any]) -> Activity | None:
+def _at_work(committer: EpochCommitter[Messages]) -> Activity | None:
     epoch = committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")

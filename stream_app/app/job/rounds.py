@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
@@ -19,9 +18,8 @@ from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape, MessageSplitter
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import (
     EpochTables,
@@ -29,7 +27,6 @@ from stream_app.spark.ingest.epoch_tables import (
     LoadingTables,
     StoppingTables,
 )
-from stream_app.spark.load.load_epochs import LoadEpochs
 
 
 def prepared_tables(
@@ -53,12 +50,12 @@ def prepared_tables(
 def job_rounds(
     prepared: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
-    runner: FrameEpochs | DriverEpochs | LoadEpochs,
+    runner: EpochRunner[Messages],
     epoch_log: EpochLog,
     shape: EpochShape,
     clock: Clock,
     load: JobLoad | None = None,
-) -> EpochRounds[Any]:
+) -> EpochRounds[Messages]:
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:

@@ -6,10 +6,11 @@ source can read, become a streaming query of Spark. `ingest_job` calls it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
@@ -20,12 +21,14 @@ from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
@@ -44,96 +47,118 @@ class StreamSettings:
     """The settings of a job's stream that do not depend on its reader.
 
     Attributes:
+        trigger: the time between the starts of two epochs, or None to end when the source is
+            drained.
         pace: decides when an epoch of the native reader begins.
     """
 
     job_tables: TablesOfJob
-    stream: StreamConfig
+    trigger: str | None
     pace: Pace
     checkpoint: Folder
     clock: Clock
 
 
+class SourceReading(Protocol[Messages]):
+    """A way to read a job's source: its epochs, and the stream that cuts the source into them."""
+
+    @property
+    def runner(self) -> JobRunner[Messages]:
+        """Runs the epochs."""
+        ...
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the messages of earlier epochs can be read again."""
+        ...
+
+    def stream(self, settings: StreamSettings, running: RunningStream[Messages]) -> Stream:
+        """Return the stream that cuts the source into epochs and passes them to the committer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SparkReading:
-    """Reads the source by Spark's streaming query, which cuts it into epochs."""
+    """Implements `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: FrameEpochs
 
     @property
     def goes_back(self) -> bool:
-        """Whether the reader can read the messages of earlier epochs again."""
+        """See `SourceReading.goes_back`."""
         return self.runner.read is not None
 
-    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
-        """Return the stream that cuts the source into epochs and passes them to the committer."""
+    def stream(self, settings: StreamSettings, running: RunningStream[DataFrame]) -> Stream:
+        """See `SourceReading.stream`."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
-            name=job.job_tables.name,
+            name=settings.job_tables.name,
             committer=running.committer,
-            checkpoint=spark_location(job.checkpoint.location),
-            trigger=None if job.stream.is_available_now else job.stream.trigger,
+            checkpoint=spark_location(settings.checkpoint.location),
+            trigger=settings.trigger,
             stop_requested=running.stop_requested,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class NativeReading:
-    """Reads ranges of the topics' offsets in tasks. The job itself plans the ranges.
+    """Implements `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
-        settings: settings of the native reader; the client's options may contain passwords.
+        reader: settings of the native reader; the client's options may contain passwords.
         offsets: asks the brokers for the topics' end offsets.
         load_epochs: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
-    settings: ReaderSettings
+    reader: ReaderSettings
     offsets: ClusterOffsets | JoinedOffsets
     load_epochs: int = 0
 
     goes_back: ClassVar[bool] = True
 
-    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
-        """See `SparkReading.stream`."""
+    def stream(
+        self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
+    ) -> Stream:
+        """See `SourceReading.stream`."""
         committer, topics = running.committer, self.source
-        borders = self._borders(job)
+        borders = self._borders(settings)
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=topics.starting_offsets,
                 limit=topics.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=topics.fail_on_data_loss,
-                drains=job.stream.is_available_now,
+                drains=settings.trigger is None,
                 loads=self.load_epochs,
             ),
             source=self.offsets,
             epoch_log=committer.epoch_log,
-            writer=EpochLogWriter(job.checkpoint),
+            writer=EpochLogWriter(settings.checkpoint),
             give=committer,
             failure=lambda: committer.failure,
-            jobs=JobGroup(self.runner.spark, f"stream {job.job_tables.name}"),
-            clock=job.clock,
+            jobs=JobGroup(self.runner.spark, f"stream {settings.job_tables.name}"),
+            clock=settings.clock,
             borders=borders,
-            pace=job.pace,
+            pace=settings.pace,
         )
 
-    def _borders(self, job: StreamSettings) -> WholeBorders | None:
+    def _borders(self, settings: StreamSettings) -> WholeBorders | None:
         """Return what ends epochs between transactions, or None if nothing does."""
-        if not job.job_tables.keeps_transactions:
+        if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = job.job_tables.source_facts.transactions
+        transactions_of = settings.job_tables.source_facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(
-                settings=self.settings, transactions_of=transactions_of, clock=job.clock
+                settings=self.reader, transactions_of=transactions_of, clock=settings.clock
             ),
-            log=BorderLog(job.checkpoint),
+            log=BorderLog(settings.checkpoint),
             look=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
-            clock=job.clock,
+            clock=settings.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
-            patience_s=None if job.stream.is_available_now else PATIENCE_S,
+            patience_s=None if settings.trigger is None else PATIENCE_S,
         )
 
 

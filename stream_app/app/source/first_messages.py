@@ -62,7 +62,8 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
     if likely is None or likely == chosen or is_read_by(likely, chosen):
         return None
     return Notice(
-        what=f"the messages look like those of the format {likely!r}, and {chosen!r} is configured",
+        problem=f"the messages look like those of the format {likely!r}, and {chosen!r} "
+        "is configured",
         where="source.format",
         fix=f'set source.format = "{likely}", if that is what writes the topic',
     )
@@ -70,7 +71,7 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
 
 def log_notice(notice: Notice) -> None:
     """Log a notice with its remedy."""
-    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.problem, notice.where, notice.fix)
 
 
 def messages_at_both_ends(

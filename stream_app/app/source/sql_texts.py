@@ -49,8 +49,8 @@ class SumDialect:
         row: returns the expression that joins the texts of a row's columns.
         digest: the expression that hashes a text into hexadecimal digits.
         half: the sum of one half of all digests as numbers; ``{}`` is the half's first digit.
-        array: the expression of an array's text; ``{c}`` stands for the array, and ``{element}``
-            for the text of its element `e`; empty if the database has no arrays.
+        array: the expression of an array's text; empty if the database has no arrays. ``{c}`` is
+            the array, and ``{element}`` the text of its element `e`.
         enums: the query of the names of enum types; empty without one.
         settings: statements that run before the others.
         replica: the query that tells whether the database may be a lagging replica.

@@ -67,7 +67,7 @@ def check_first_messages(
     survey = format_named(format_name).survey(setup, messages)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
-            raise UsageError(notice.what, where=notice.where, fix=notice.fix)
+            raise UsageError(notice.problem, where=notice.where, fix=notice.fix)
         log_notice(notice)
 
 
@@ -95,7 +95,7 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     tables = distinct_tables(by_topic)
     named = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
     yield Notice(
-        what=f"the topics have {len(tables)} tables of the source: {named}",
+        problem=f"the topics have {len(tables)} tables of the source: {named}",
         where="source.topics",
         fix=SHARDS_REMEDY,
         stops=verdict.is_refused,
@@ -133,7 +133,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
             if count <= _NOTICES_MAX:
                 _LOG.warning(
                     "%s: %s\n  where: %s\n  to fix: %s",
-                    origin, notice.what, notice.where, notice.fix,
+                    origin, notice.problem, notice.where, notice.fix,
                 )  # fmt: skip
     if count > _NOTICES_MAX:
         _LOG.warning("%d more such warnings, of other tables", count - _NOTICES_MAX)

@@ -117,7 +117,7 @@ class RowSettings:
         }
         pipeline = message_format(self.source.format, self._setup())
         steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
-        return replace(pipeline.with_steps(steps), own=self._own_table())
+        return replace(pipeline.with_steps(steps), own_table=self._own_table())
 
     @property
     def evolution(self) -> EvolutionRules | None:
@@ -219,7 +219,7 @@ class RowSettings:
         return FilterStep(
             condition=to_expression(And(tuple(chosen))),
             merges_by_key=self.schema.kind.merges_by_key,
-            known=KnownColumns.CERTAIN if of_messages else of_rows,
+            known_columns=KnownColumns.CERTAIN if of_messages else of_rows,
         )
 
     def _expectations(self) -> Step | None:

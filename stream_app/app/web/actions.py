@@ -37,7 +37,7 @@ class ActionKind:
 
     Attributes:
         name: its name in forms and addresses.
-        does: its effect, as text for the confirmation.
+        effect: its effect, as text for the confirmation.
         asks_name: whether it needs the name of a tag.
         is_remedy: whether it may solve a table's problem.
         opens: whether it needs a table that can be opened.
@@ -45,7 +45,7 @@ class ActionKind:
 
     name: str
     title: str
-    does: str
+    effect: str
     asks_name: bool = False
     is_remedy: bool = False
     opens: bool = True
@@ -54,32 +54,32 @@ class ActionKind:
 RESUME = ActionKind(
     name="resume",
     title="Resume",
-    does="The job tries the held table again within seconds, and gives it everything since it was "
-    "held back. Fix the cause first: else the same error holds it again.",
+    effect="The job tries the held table again within seconds, and gives it everything since it "
+    "was held back. Fix the cause first: else the same error holds it again.",
     is_remedy=True,
     opens=False,
 )
 TAG = ActionKind(
     name="tag",
     title="Tag the newest snapshot",
-    does="A tag keeps the newest snapshot under a name until the tag is deleted.",
+    effect="A tag keeps the newest snapshot under a name until the tag is deleted.",
     asks_name=True,
 )
 COMPACT = ActionKind(
     name="compact",
     title="Compact what is due",
-    does=f"Compacts the buckets whose sorted runs have reached the trigger. {_SPARK}",
+    effect=f"Compacts the buckets whose sorted runs have reached the trigger. {_SPARK}",
 )
 COMPACT_FULL = ActionKind(
     name="compact-full",
     title="Compact each bucket whole",
-    does=f"Rewrites every bucket as one sorted run, whatever its size. {_SPARK}",
+    effect=f"Rewrites every bucket as one sorted run, whatever its size. {_SPARK}",
 )
 REPLAY = ActionKind(
     name="replay",
     title="Replay the quarantine",
-    does="Stores the records that wait in quarantine, by the rules of today. Those that are still "
-    "bad stay in quarantine.",
+    effect="Stores the records that wait in quarantine, by the rules of today. Those that are "
+    "still bad stay in quarantine.",
 )
 ACTIONS = {action.name: action for action in (RESUME, TAG, COMPACT, COMPACT_FULL, REPLAY)}
 

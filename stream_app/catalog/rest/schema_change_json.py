@@ -79,6 +79,6 @@ def _of_column(change: _ColumnChange) -> tuple[str, dict[str, object]]:
 def _move(name: str, position: Position) -> dict[str, object]:
     return {
         "fieldName": name,
-        "referenceFieldName": position.of or None,
+        "referenceFieldName": position.neighbour or None,
         "type": position.place.name,
     }

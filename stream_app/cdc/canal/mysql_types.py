@@ -158,7 +158,7 @@ class _Reader:
                 return name, [inner for _, inner in parts]
 
     def _point(self, end: str) -> list[float]:
-        return [int(one) if one.is_integer() else one for one in self._take(f"{end}2d")]
+        return [int(number) if number.is_integer() else number for number in self._take(f"{end}2d")]
 
     def _points(self, end: str) -> list[list[float]]:
         return [self._point(end) for _ in range(self._count(end))]

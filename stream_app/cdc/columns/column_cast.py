@@ -79,8 +79,8 @@ def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> 
 
 def cast_alone(reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object]) -> Casted:
     """Cast single values from `wire_value` as `cast_column` does; None is a missing value."""
-    kept = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
-    if reading.family in (Family.STRING, Family.FLOAT) and not kept:
+    needs_encoding = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
+    if reading.family in (Family.STRING, Family.FLOAT) and not needs_encoding:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
     return cast_column(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
 

@@ -173,9 +173,9 @@ def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     is_count = not name and field.literal in _COUNTS
     if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):
         hint = f" (column.{reading.name}.encoding can tell another)"
-    what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
+    described_type = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     if is_count:
-        what = f"an {field.literal} without a semantic type"
+        described_type = f"an {field.literal} without a semantic type"
     return reading.refusing(
-        f"is {what} in the message's schema, which has no meaning in the column{hint}"
+        f"is {described_type} in the message's schema, which has no meaning in the column{hint}"
     )

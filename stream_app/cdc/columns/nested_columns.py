@@ -136,21 +136,21 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
     """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
         case TypeRoot.ARRAY | TypeRoot.VECTOR:
-            given, valid, broken = _of_type(documents, list)
-            parts = [_of_documents(reading.inner()[0], _joined(given), casts)]
-            values, failed = _lists(reading, _lengths(given), parts, valid)
+            filled, valid, broken = _of_type(documents, list)
+            parts = [_of_documents(reading.inner()[0], _joined(filled), casts)]
+            values, failed = _lists(reading, _lengths(filled), parts, valid)
         case TypeRoot.MAP:
-            given, valid, broken = _of_type(documents, dict)
+            filled, valid, broken = _of_type(documents, dict)
             key, item = reading.inner()
             parts = [
-                _of_documents(key, _joined(given), casts),
-                _of_documents(item, _joined(part.values() for part in given), casts),
+                _of_documents(key, _joined(filled), casts),
+                _of_documents(item, _joined(part.values() for part in filled), casts),
             ]
-            values, failed = _lists(reading, _lengths(given), parts, valid)
+            values, failed = _lists(reading, _lengths(filled), parts, valid)
         case TypeRoot.ROW:
-            given, valid, broken = _of_type(documents, dict)
+            filled, valid, broken = _of_type(documents, dict)
             parts = [
-                _of_documents(part, [one.get(part.name) for one in given], casts)
+                _of_documents(part, [document.get(part.name) for document in filled], casts)
                 for part in reading.inner()
             ]
             values, failed = _rows(reading, parts, valid)
@@ -165,10 +165,11 @@ def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, 
     """
     valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
     broken = np.array([document is not None for document in documents], np.bool_) & ~valid
-    given = [
-        document if there else wanted() for document, there in zip(documents, valid, strict=True)
+    filled = [
+        document if is_valid else wanted()
+        for document, is_valid in zip(documents, valid, strict=True)
     ]
-    return given, valid, broken
+    return filled, valid, broken
 
 
 def _joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
@@ -181,8 +182,11 @@ def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
     cells = [_cell(document) for document in documents]
-    given = zip(documents, cells, strict=True)
-    broken: Bools = np.array([one is not None and cell is None for one, cell in given], np.bool_)
+    is_broken = (
+        document is not None and cell is None
+        for document, cell in zip(documents, cells, strict=True)
+    )
+    broken: Bools = np.fromiter(is_broken, np.bool_, len(cells))
     values, failed = cast_cells(reading, cells, casts.alone)
     return values, any_of(failed, broken)
 
@@ -239,8 +243,8 @@ def _lists(
         failed |= valid & (lengths != reading.data_type.length)
         failed[owners[~valid_of(children[0])]] = True
     if failed.any():
-        kept = pa.array(~failed[owners])
-        children = [values.filter(kept) for values in children]
+        is_good = pa.array(~failed[owners])
+        children = [values.filter(is_good) for values in children]
         lengths = np.where(failed, 0, lengths)
     kind = reading.arrow_type
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())

@@ -65,26 +65,30 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
+        position: the number of the column's cells.
         memory: the memory of the texts to which the cells point.
     """
 
-    of: AvroType
+    avro_type: AvroType
     cells: ImageCells
     memory: tuple[Bytes, Bytes]
-    at: int
+    position: int
     count: int
 
     @property
     def present(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.valid[self.at, : self.count] == VALUE
+        present: Bools = self.cells.valid[self.position, : self.count] == VALUE
         return present
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
-        bits, numbers = self.cells.bits(self.at, self.count), self.cells.numbers[self.at]
+        bits, numbers = (
+            self.cells.bits(self.position, self.count),
+            self.cells.numbers[self.position],
+        )
         numbers = numbers[: self.count]
-        match self.of.kind:
+        match self.avro_type.kind:
             case "boolean":
                 truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
                 return pa.Array.from_buffers(pa.bool_(), self.count, [bits, truths])
@@ -97,12 +101,12 @@ class AvroColumn:
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.cells.texts(self.at, self.count).view(pa.binary())
+        return self.cells.texts(self.position, self.count).view(pa.binary())
 
     def decimals(self, target: pa.Decimal128Type) -> pa.Array:
         """The numbers that are read as decimals, whatever the precision of the type."""
         is_wide = target.precision > DIGITS_MAX
-        return self.cells.decimals(self.at, self.count, target, is_wide=is_wide)
+        return self.cells.decimals(self.position, self.count, target, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,7 @@ class AvroLayout:
 
         Args:
             images: the root's fields that are images before and after the change.
-            columns: the columns of the images. Of those that are read as decimals the digits at
-                most, else 0.
+            columns: the maximum digits of each column of the images; 0 if it is no decimal.
             texts: the paths of fields outside of images.
         """
         steps = _AvroSteps(columns, texts)
@@ -188,7 +191,7 @@ class AvroLayout:
             return None
         offsets, data = offsets_of(messages).astype(np.int64), bytes_of(messages)
         copied = int(np.searchsorted(offsets[1:], len(data) - _BEHIND, side="right"))
-        # What lies behind the last ones is not ours to read.
+        # Bytes behind the buffer must not be read, so the last messages are copied.
         ended = np.concatenate([data[offsets[copied] : offsets[-1]], np.zeros(_BEHIND, np.uint8)])
         starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
         for places in (starts, ends):
@@ -229,7 +232,7 @@ class _UnsupportedError(Exception):
 
 @dataclass(slots=True)
 class _AvroSteps:
-    """Makes the steps of a schema, and gives its fields their cells; see `AvroLayout`."""
+    """Converts a schema to the steps of its walk, and numbers the columns; see `AvroLayout`."""
 
     columns: Mapping[str, int]
     texts: Sequence[_Path]
@@ -238,7 +241,7 @@ class _AvroSteps:
     of_texts: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
 
     def add_message(self, root: AvroType, images: Sequence[str]) -> None:
-        """Add the steps of a whole message."""
+        """Append the steps that read a whole message."""
         sides: list[set[str]] = []
         for name, declared in _fields_of(root):
             if name not in images:
@@ -260,7 +263,7 @@ class _AvroSteps:
         return len(self.steps) - 1
 
     def _add(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
-        """Add the steps of one value; recurses into the fields of records."""
+        """Append the steps that read a value; for a record those of all its fields."""
         null, data_type = _nullable(declared)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
@@ -288,7 +291,7 @@ class _AvroSteps:
 
 
 def _nullable(declared: AvroType) -> tuple[int, AvroType]:
-    """The branch of a union that is null, or -1, and the type of its values."""
+    """Return a union's branch that is null, or -1 for other types; and the type of its values."""
     if declared.kind != "union":
         return -1, declared
     kinds = [branch.kind for branch in declared.branches]
@@ -305,7 +308,7 @@ def _fields_of(record: AvroType) -> Sequence[tuple[str, AvroType]]:
 
 
 def _argument(avro_type: AvroType) -> int:
-    """See `STEP_SIZE`."""
+    """Return the size of a fixed, the number of an enum's symbols, or -1; see `STEP_SIZE`."""
     match avro_type.kind:
         case "fixed":
             return avro_type.size

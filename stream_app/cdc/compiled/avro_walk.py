@@ -90,14 +90,14 @@ def walk_messages(places: AvroPlaces, tables: AvroTables) -> int:
 def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
     span: tuple[int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> tuple[int, int, int]:
-    """Read one message.
+    """Read one message into the cells of its images and of its texts.
 
     Args:
         span: the beginning and the end of the message's value.
-        cell: the numbers of its next image, and of its own cells.
+        cell: the rows of its next image, and of its texts.
 
     Returns:
-        The number behind its last image, or `DECLINED`; and the places of its images, or -1.
+        The row behind its last image, or `DECLINED`; and the rows of its images, or -1.
     """
     place, end = span
     image, row = cell
@@ -116,7 +116,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
                 if reads in (RECORD, IMAGE):
                     behind = tables.steps + argument * _STEP_BYTES
                 if reads != IMAGE:
-                    _forget(tables, (step - _STEP_BYTES, behind), number)
+                    _put_nulls(tables, (step - _STEP_BYTES, behind), number)
                 step = behind
                 continue
         if reads < RECORD:
@@ -137,11 +137,11 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
 def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     reads: int, span: tuple[int, int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> int:
-    """Read a value into its cell, if it has one; returns the place behind it, or `DECLINED`.
+    """Read a value into its cell, or skip it; return the place behind it, or `DECLINED`.
 
     Args:
         span: the beginning of the value, the end of the message, and the step's argument.
-        cell: the column, or -1, and its number.
+        cell: the column, or -1 for a value to skip; and the row.
     """
     place, end, argument = span
     column, number = cell
@@ -196,7 +196,7 @@ def long_at(place: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _length(place: int, end: int, size: int) -> tuple[int, int]:
-    """The number of bytes that a value has, and where they begin or `DECLINED`.
+    """Return the number of a value's bytes, and where they begin or `DECLINED`.
 
     Args:
         size: the size of a fixed type, or -1 if the bytes are preceded by their length.
@@ -211,7 +211,7 @@ def _length(place: int, end: int, size: int) -> tuple[int, int]:
 
 @compiled
 def _decimal(place: int, length: int) -> tuple[int, int]:
-    """The two halves of a big-endian number in two's complement."""
+    """Return the lower and the upper 64 bits of a big-endian number in two's complement."""
     low = -(byte_at(place) >> 7)
     high = low
     for at in range(place, place + length):
@@ -221,8 +221,8 @@ def _decimal(place: int, length: int) -> tuple[int, int]:
 
 
 @compiled
-def _forget(tables: AvroTables, steps: tuple[int, int], number: int) -> None:
-    """Set the cells of steps to null."""
+def _put_nulls(tables: AvroTables, steps: tuple[int, int], number: int) -> None:
+    """Set the cells of the columns that some steps read to null."""
     step, behind = steps
     while step < behind:
         column = number_at(step + 24)

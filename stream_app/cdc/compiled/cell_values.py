@@ -178,7 +178,7 @@ def _text(place: int, tables: ImageTables, position: int) -> int:
 
 @compiled
 def _whole(place: int) -> tuple[int, int]:
-    """Parse an integer of an int64, except the least one; returns value and place behind it."""
+    """Parse an int64, except the smallest; return the value, and the place behind it."""
     negative = byte_at(place) == MINUS
     if negative:
         place += 1

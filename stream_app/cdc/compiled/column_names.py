@@ -76,8 +76,11 @@ def column_of(
 def _column_end(
     place: int, span: tuple[int, int], tables: ImageTables, expected: int
 ) -> tuple[int, int, int]:
-    """Find the column of a name; returns the place behind the colon, its entry or -1, and searches
-    left.
+    """Find a name among the expected ones, beginning with the most likely.
+
+    Returns:
+        The place behind the colon, or `DECLINED`; the name's entry, or -1 if it has none; and how
+        many searches are left.
     """
     last, steps = span
     entry, searched = expected, 1

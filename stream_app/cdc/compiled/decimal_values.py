@@ -48,10 +48,13 @@ def decimal(place: int, scale: int) -> tuple[int, int]:
 
 @compiled
 def _decimal_end(place: int, scale: int, most: int) -> tuple[int, int]:
-    """The place behind digits and a fraction, or `DECLINED`; and its fractional digits.
+    """Find the end of a decimal without exponent, and count its fractional digits.
 
     Args:
-        most: the maximum number of digits in the scale.
+        most: the maximum number of digits, after the value is extended to the scale.
+
+    Returns:
+        The place behind the decimal, or `DECLINED`; and the number of its fractional digits.
     """
     begin = place
     while ZERO <= byte_at(place) <= NINE and place - begin <= most:
@@ -125,7 +128,7 @@ def wide_decimal(place: int, scale: int) -> tuple[int, int, int]:
 
 @compiled
 def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
-    """Ten times a number of two halves, and a digit."""
+    """Append a digit to a number of two halves: ten times the number, plus the digit."""
     first = (low & _HALF) * 10 + digit
     second = (low >> 32 & _HALF) * 10 + (first >> 32)
     return second << 32 | first & _HALF, high * 10 + (second >> 32)
@@ -166,7 +169,7 @@ def wide_base64(place: int) -> tuple[int, int, int]:
 
 @compiled
 def _is_longer(low: int, high: int, count: int) -> bool:
-    """Whether a number has a byte more than it needs."""
+    """Return whether fewer than `count` bytes would hold the number."""
     if count < 9:
         return count > 1 and low >> 8 * count - 9 in (0, -1)
     if count == 9:
@@ -176,7 +179,7 @@ def _is_longer(low: int, high: int, count: int) -> bool:
 
 @compiled
 def _padding_end(place: int, letters: int) -> int:
-    """The place behind the padding and the quote that end a text of `letters`, or `DECLINED`."""
+    """Return the place behind the padding and the quote of a base64 text, or `DECLINED`."""
     pads = -letters & 3
     if letters == 0 or pads == 3:
         return DECLINED
@@ -189,7 +192,7 @@ def _padding_end(place: int, letters: int) -> int:
 
 @compiled
 def _six_bits(letter: int) -> int:
-    """The six bits of a base64 letter; negative for other bytes."""
+    """Return the six bits of a base64 letter; negative for other bytes."""
     if SMALL_A <= letter <= SMALL_Z:
         return letter - SMALL_A + 26
     if LARGE_A <= letter <= LARGE_Z:

@@ -76,7 +76,7 @@ class DocumentLayout:
             PackedNames.of(names),
             np.array([places.get(name, UNKNOWN) for name in names], np.int64),
             np.array(
-                [sum(1 << cls.FORMS[one] for one in some) for some in forms.values()], np.int64
+                [sum(1 << cls.FORMS[form] for form in some) for some in forms.values()], np.int64
             ),
         )
 
@@ -103,13 +103,13 @@ class DocumentLayout:
         pieces = np.frombuffer(PIECES, np.uint8)
         cells = ImageCells.for_columns(len(self.kinds), 0)  # documents have none, nor scales
         scales = np.zeros_like(self.kinds)
-        lengths, done = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        lengths, rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
-            RewrittenPlaces(ended.starts, ended.ends, lengths, done),
+            RewrittenPlaces(ended.starts, ended.ends, lengths, rewritten),
             cells.tables(self.names, self.columns, self.kinds, scales),
             Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)
         np.cumsum(lengths[:rows], out=bounds[1:])
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(out)]
-        return pa.Array.from_buffers(pa.binary(), rows, buffers), done
+        return pa.Array.from_buffers(pa.binary(), rows, buffers), rewritten

@@ -73,13 +73,13 @@ class RewrittenPlaces(NamedTuple):
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
         lengths: int64 [m]; bytes of each rewritten message.
-        done: bool [n]; else the message is declined.
+        rewritten: bool [n]; else the message is declined.
     """
 
     starts: Int64s
     ends: Int64s
     lengths: Int64s
-    done: Bools
+    rewritten: Bools
 
 
 class Memory(NamedTuple):
@@ -101,7 +101,7 @@ def rewrite_messages(places: RewrittenPlaces, tables: ImageTables, memory: Memor
     for message in range(len(places.starts)):
         span = places.starts[message], places.ends[message]
         behind = _message(span, tables, memory, (out, 2 * message + 1))
-        places.done[message] = behind >= 0
+        places.rewritten[message] = behind >= 0
         if behind >= 0:
             places.lengths[row] = behind - out
             out, row = behind, row + 1
@@ -162,7 +162,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
 
 @compiled
 def _op(place: int) -> tuple[int, int]:
-    """The letter of an op that changes a row, and the place behind its text or `DECLINED`."""
+    """Return the letter of an op that changes a row, and the place behind it or `DECLINED`."""
     op = byte_at(place + 1)
     if byte_at(place) != QUOTE or byte_at(place + 2) != QUOTE:
         return 0, DECLINED
@@ -176,7 +176,7 @@ def _written(
     op: int,
     memory: Memory,
 ) -> int:
-    """Write what follows the images."""
+    """Write the fields behind the images: `source` and `op`; return the place behind them."""
     out = _token(_piece(out, memory, _CONNECTOR), memory, source[1], source[2])
     out = _token(_piece(out, memory, _TIME), memory, source[3], source[4])
     out = _token(_piece(out, memory, _DATABASE), memory, source[5], source[6])
@@ -200,9 +200,11 @@ def _token(out: int, memory: Memory, place: int, length: int) -> int:
 def _source(  # noqa: C901, PLR0912 - a branch for each field
     place: int, last: int
 ) -> tuple[int, int, int, int, int, int, int, int, int]:
-    """The place behind the object, or `DECLINED`; and places and lengths of its wanted values.
+    """Find the values of `source` that the rewritten message has.
 
-    They are connector, time, database and collection. A length of 0 means null.
+    Returns:
+        The place behind the object, or `DECLINED`; then the place and the length of connector,
+        time, database and collection. A length of 0 means null.
     """
     connector = time = database = table = 0
     of_connector = of_time = of_database = of_table = 0
@@ -253,7 +255,7 @@ def _source(  # noqa: C901, PLR0912 - a branch for each field
 def _image(
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> tuple[int, int]:
-    """Rewrite an image; returns the place behind it, or `DECLINED`, and that behind the output."""
+    """Rewrite an image; return the place behind it, or `DECLINED`, and that behind the output."""
     place, last = span
     out, stamp = target
     if byte_at(place) == NULL_BEGIN:
@@ -271,7 +273,11 @@ def _image(
 
 @compiled
 def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
-    """Write a string without its escapes; returns the place behind its quote, or `DECLINED`."""
+    """Write a string without its escapes.
+
+    Returns:
+        The place behind its quote, or `DECLINED`; and that behind the output.
+    """
     while place < last:
         word = word_at(place)
         put_number(out, 0, number_at(place))

@@ -81,7 +81,11 @@ def value_of(place: int, end: int, out: int) -> tuple[int, int, int]:
 
 @compiled
 def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
-    """Write the value of an object with one name, which tells its type; as `value_of`."""
+    """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
+
+    Returns:
+        As `value_of`.
+    """
     place = blank_end(place + 1, end)
     name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
     if behind < 0:

@@ -140,8 +140,8 @@ class ImageLayout:
         ]
         if None in parsed:
             return None
-        inner = [(OBJECT, one.struct) for one in objects.values()]
-        inner += [(LIST, pa.list_(one.struct)) for one in lists.values()]
+        inner = [(OBJECT, layout.struct) for layout in objects.values()]
+        inner += [(LIST, pa.list_(layout.struct)) for layout in lists.values()]
         all_parsed = [*filter(None, parsed), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
@@ -237,7 +237,7 @@ class ImageLayout:
         layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
         rows = bytes_like(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
         widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
-        columns = [len(one.kinds) for one in layouts]
+        columns = [len(layout.kinds) for layout in layouts]
         if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
         ended = ended_messages(data, offsets)
@@ -253,16 +253,19 @@ class ImageLayout:
                 len(self.objects),
                 len(self.lists),
                 list_rows.ctypes.data,
-                sum(one.is_partial << at for at, one in enumerate(layouts[1:])),
+                sum(layout.is_partial << at for at, layout in enumerate(layouts[1:])),
                 8 * sum(columns),
             ),
         )
         lengths = [*[images] * len(self.objects), *list_rows[0].tolist()]
         plain = self._columns(cells[0], images)
-        for one, its, length in zip(layouts[1:], cells[1:], lengths, strict=True):
-            struct = one._columns(its, length)
+        for layout, layout_cells, length in zip(layouts[1:], cells[1:], lengths, strict=True):
+            struct = layout._columns(layout_cells, length)
             plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
-        nulls = [its.nulls(length) for its, length in zip(cells[1:], lengths, strict=True)]
+        nulls = [
+            inner_cells.nulls(length)
+            for inner_cells, length in zip(cells[1:], lengths, strict=True)
+        ]
         return ParsedRows(columns=plain, parsed=parsed, marks=marks, nulls=nulls)
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
@@ -279,6 +282,7 @@ class ImageLayout:
 def _kind_of(
     reading: ColumnReading, json_kind: JsonKind, *, reads_base64: bool
 ) -> tuple[int, pa.DataType] | None:
+    """Return the kind of a column's cells, and their type; None if machine code has no parser."""
     wire = reading.wire_type(json_kind)
     if reading.family is Family.DECIMAL and json_kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64

@@ -204,7 +204,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     inner: InnerTables,
     mark: ImageMark,
 ) -> tuple[int, int]:
-    """Parse one message as `_image` does, and the objects in it and in its lists as images.
+    """Parse one message that is an image, and the objects in it as images of their own.
 
     Returns:
         The place behind its brace, or `DECLINED`; and the sum of the marks of its own fields, or of
@@ -241,10 +241,10 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     if byte_at(place) != OBJECT_END:
         return DECLINED, 0
     if columns < tables.column_count:
-        marks += _miss(tables, number, stamp)
+        marks += _put_missing(tables, number, stamp)
     for at in range(inner.object_count):
         if byte_at(tables.valid + (first + at) * tables.width + number) != VALUE:
-            _miss(_tables_at(inner.tables, at), number, stamp)
+            _put_missing(_tables_at(inner.tables, at), number, stamp)
     return place + 1, of_images if first < tables.column_count else marks
 
 
@@ -256,11 +256,11 @@ def _inner_images(
     column: int,
     mark: ImageMark,
 ) -> tuple[int, int, int]:
-    """Parse the object or the list of objects of a column.
+    """Parse a column whose value is an object or a list of objects.
 
     Returns:
-        The place behind its bracket, or `DECLINED`; the sum of the marks of its images, which those
-        of another column never have; and how many searches are left.
+        The place behind its bracket, or `DECLINED`; the sum of its images' marks, which no
+        other column gives; and how many searches are left.
     """
     place, last, steps = span
     number = mark.number
@@ -286,10 +286,10 @@ def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, i
     """Parse the objects of a list as images.
 
     Args:
-        first: the number of its first image.
+        first: the row of its first image.
 
     Returns:
-        The place behind its bracket, or `DECLINED`; the number behind its last image; the sums of
+        The place behind its bracket, or `DECLINED`; the row behind its last image; the sums of
         the marks of unknown and of missing columns; and how many searches are left.
     """
     place, last, steps = span
@@ -315,7 +315,7 @@ def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, i
 
 @compiled
 def _tables_at(address: int, position: int) -> ImageTables:
-    """The image tables of one object or list."""
+    """Read the image tables of one object or list from memory."""
     address += _TABLES_SIZE * position
     return ImageTables(
         number_at(address),
@@ -342,7 +342,7 @@ def _image(
     tables: ImageTables,
     mark: ImageMark,
 ) -> tuple[int, int, int, int]:
-    """Parse one image.
+    """Parse one image into the cells of its row.
 
     Returns:
         The place behind its brace, or `DECLINED`; the sums of the marks of its unknown and of its
@@ -353,7 +353,7 @@ def _image(
     expected, marks, columns = 0, 0, 0
     place = blank_end(place + 1, last)
     if byte_at(place) == OBJECT_END:
-        return place + 1, 0, _miss(tables, number, stamp), steps
+        return place + 1, 0, _put_missing(tables, number, stamp), steps
     while True:
         behind, column, expected, steps = column_of(place, (last, steps, expected), tables, stamp)
         if behind < 0:
@@ -373,13 +373,13 @@ def _image(
         place += 1
     if byte_at(place) != OBJECT_END:
         return DECLINED, 0, 0, 0
-    missing = _miss(tables, number, stamp) if columns < tables.column_count else 0
+    missing = _put_missing(tables, number, stamp) if columns < tables.column_count else 0
     return place + 1, marks, missing, steps
 
 
 @compiled
-def _miss(tables: ImageTables, number: int, stamp: int) -> int:
-    """Set each column to null that the image lacks; returns the sum of these columns' marks."""
+def _put_missing(tables: ImageTables, number: int, stamp: int) -> int:
+    """Set the columns that the image lacks to null; return the sum of their marks."""
     marks = 0
     for column in range(tables.column_count):
         if number_at(tables.seen + _WORD * column) != stamp:
@@ -390,8 +390,8 @@ def _miss(tables: ImageTables, number: int, stamp: int) -> int:
 
 @compiled
 def bytes_like(data: Bytes, byte: int) -> int:
-    """The number of bytes that equal this one: of braces, at least as many as there are objects."""
+    """Count the bytes that equal this one. There are at least as many braces as objects."""
     count = 0
-    for one in data:
-        count += one == byte
+    for value in data:
+        count += value == byte
     return count

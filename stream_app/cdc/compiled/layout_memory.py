@@ -78,7 +78,7 @@ def ended_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
 
 
 def _unended(data: Bytes, offsets: Int64s) -> int:
-    """The first message after which no quote ends an unterminated text."""
+    """Return the first message after which no quote ends an unterminated text."""
     first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
     last = max(int(offsets[-1]) - len(_END), first)
     quote = data[first:last].tobytes().rfind(b',"')

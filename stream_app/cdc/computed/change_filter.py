@@ -51,15 +51,17 @@ class FilteredRows:
     """The rows that remain of n rows.
 
     Attributes:
-        kept: bool [n].
-        kinds: int8 [n]; the kinds of the rows that are kept.
+        remains: bool [n].
+        kinds: int8 [n]; the kinds of the rows, right for those that remain.
     """
 
-    kept: Bools
+    remains: Bools
     kinds: Kinds
 
 
-def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: KnownColumns) -> FilteredRows:
+def filtered(
+    kinds: Kinds, is_pair: Bools, passes: Bools, known_columns: KnownColumns
+) -> FilteredRows:
     """Choose the rows of changes.
 
     Four updates, with values of both images::
@@ -67,7 +69,7 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: KnownColumns) -
         kinds    [-U, +U, -U, +U, -U, +U, -U, +U]
         is_pair  [ T,  F,  T,  F,  T,  F,  T,  F]
         passes   [ T,  T,  T,  F,  F,  T,  F,  F]
-        kept     [ T,  T,  T,  F,  F,  T,  F,  F]
+        remains  [ T,  T,  T,  F,  F,  T,  F,  F]
         chosen   [-U, +U, -D, +U, -U, +I, -U, +U]
 
     Args:
@@ -75,19 +77,19 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: KnownColumns) -
         is_pair: bool [n]; where a -U stands whose +U is the next row.
         passes: bool [n]; where the condition is true.
     """
-    if known is KnownColumns.NEWEST:
+    if known_columns is KnownColumns.NEWEST:
         passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
-    kept, chosen = passes.copy(), kinds.copy()
+    remains, chosen = passes.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
     was, still = passes[before], passes[before + 1]
     chosen[before[was & ~still]] = RowKind.DELETE
     chosen[before[~was & still] + 1] = RowKind.INSERT
-    if known is not KnownColumns.CERTAIN:
+    if known_columns is not KnownColumns.CERTAIN:
         alone = kinds == RowKind.UPDATE_AFTER
         alone[before + 1] = False
         chosen[alone & ~passes] = RowKind.DELETE
-        kept |= alone
-    return FilteredRows(kept, chosen)
+        remains |= alone
+    return FilteredRows(remains, chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +99,12 @@ class FilterStep:
     Attributes:
         condition: over the rows' columns.
         merges_by_key: whether the table's rows have a key; else only inserts are filtered.
-        known: which images' values of the condition's columns are certain.
+        known_columns: which images' values of the condition's columns are certain.
     """
 
     condition: pc.Expression
     merges_by_key: bool
-    known: KnownColumns
+    known_columns: KnownColumns
 
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
@@ -114,15 +116,17 @@ class FilterStep:
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
-            left = filtered(kinds, is_pair, passes, self.known)
+            left = filtered(kinds, is_pair, passes, self.known_columns)
         else:
             left = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(left.kinds))
-        kept = index[left.kept]
+        message_index = index[left.remains]
         return replace(
             decoded,
-            changes=ChangeBatch(rows=rows.filter(pa.array(left.kept)), message_index=kept),
-            skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(kept)),
+            changes=ChangeBatch(
+                rows=rows.filter(pa.array(left.remains)), message_index=message_index
+            ),
+            skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(message_index)),
         )
 
 

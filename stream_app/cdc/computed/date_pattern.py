@@ -93,8 +93,10 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
 
 def _check(letter: str, count: int) -> None:
     if letter not in LETTERS:
-        known = ", ".join(f"{key} {value.meaning}" for key, value in LETTERS.items())
-        raise ValueError(f"has the letter {letter!r}; known: {known}; other text stands in quotes")
+        letters = ", ".join(f"{key} {value.meaning}" for key, value in LETTERS.items())
+        raise ValueError(
+            f"has the letter {letter!r}; known: {letters}; other text stands in quotes"
+        )
     if count > LETTERS[letter].most:
         raise ValueError(f"has {letter * count!r}: at most {LETTERS[letter].most} in a row")
 

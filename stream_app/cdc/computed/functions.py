@@ -68,12 +68,12 @@ class AppliedFunction:
 
     Attributes:
         result: the type of its values.
-        why: behind the value at which it fails, in words.
+        failure_reason: the text that follows a value at which it fails.
     """
 
     result: DataType
     compute: Compute
-    why: str = ""
+    failure_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +152,15 @@ def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     if not literals:
         return 0 if argument.root in INTEGER_ROOTS else None
-    given = literals[0]
-    if given not in map(str, PRECISIONS):
+    precision = literals[0]
+    if precision not in map(str, PRECISIONS):
         raise DefinitionError(
             f"the precision must be 0 (seconds), 3 (milliseconds), 6 (microseconds) or 9 "
-            f"(nanoseconds), is {given!r}"
+            f"(nanoseconds), is {precision!r}"
         )
     if argument.root not in INTEGER_ROOTS | STRING_ROOTS:
         raise DefinitionError(f"a column of type {argument} takes no precision")
-    return int(given)
+    return int(precision)
 
 
 def _no_time(precision: int | None) -> str:
@@ -287,17 +287,17 @@ def _count(literals: tuple[str, ...], least: int, most: int) -> None:
     if not least <= len(literals) <= most:
         words = ("no argument", "one argument", "two arguments")
         wanted = words[least] if least == most else f"{words[least]} or {_FEW[most]}"
-        given = _FEW[len(literals)] if len(literals) < len(_FEW) else str(len(literals))
-        raise DefinitionError(f"takes {wanted} besides the column, has {given}")
+        actual = _FEW[len(literals)] if len(literals) < len(_FEW) else str(len(literals))
+        raise DefinitionError(f"takes {wanted} besides the column, has {actual}")
 
 
-def _whole(text: str, what: str, least: int, most: int | None = None) -> int:
+def _whole(text: str, subject: str, least: int, most: int | None = None) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise DefinitionError(f"{what} must be a whole number, is {text!r}")
+        raise DefinitionError(f"{subject} must be a whole number, is {text!r}")
     number = int(text)
     if number < least or (most is not None and number > most):
         above = "" if most is None else f" and at most {most}"
-        raise DefinitionError(f"{what} must be at least {least}{above}, is {number}")
+        raise DefinitionError(f"{subject} must be at least {least}{above}, is {number}")
     return number
 
 

@@ -131,21 +131,21 @@ class MadeColumns:
         """Whether all changes of a row give a made column the same value."""
         return self.is_stable(name) and set(primary_keys).issuperset(self.origins_of([name]))
 
-    def columns(self, given: RowType, arrow_type_of: ArrowTypeOf) -> RowType:
+    def columns(self, table_columns: RowType, arrow_type_of: ArrowTypeOf) -> RowType:
         """Return the given columns of the table, followed by the made columns that are missing.
 
         Raises:
             DefinitionError: a function does not take its column, or the column's type is not what
                 it makes.
         """
-        types = {column.name: column.data_type for column in given}
-        made: list[DataField] = []
+        types = {column.name: column.data_type for column in table_columns}
+        new_columns: list[DataField] = []
 
         def make(name: str, result: DataType) -> None:
             declared = types.get(name)
             if declared is None:
                 types[name] = result
-                made.append(DataField(field_id=0, name=name, data_type=result))
+                new_columns.append(DataField(field_id=0, name=name, data_type=result))
             elif not _holds(declared, result):
                 raise DefinitionError(
                     f"makes values of type {result.as_nullable()}, and the column {name!r} is "
@@ -154,25 +154,25 @@ class MadeColumns:
 
         for name, key in self.metadata.items():
             make(name, METADATA[key].data_type)
-        metadata, made = made, []
+        metadata, new_columns = new_columns, []
         for definition in self.computed:
             try:
                 argument = self._argument(definition, types)
                 make(definition.name, applied_function(definition, argument, arrow_type_of).result)
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
-        computed_columns, made = made, []
+        computed_columns, new_columns = new_columns, []
         for name, data_type in self.of_writer.items():
             try:
                 make(name, data_type)
             except DefinitionError as error:
                 raise DefinitionError(f"the history {error}") from None
-        last = given.highest_id
+        last = table_columns.highest_id
         added = (
             replace(column, field_id=last + count)
-            for count, column in enumerate((*computed_columns, *metadata, *made), 1)
+            for count, column in enumerate((*computed_columns, *metadata, *new_columns), 1)
         )
-        return RowType((*given, *added))
+        return RowType((*table_columns, *added))
 
     def _argument(self, definition: Definition, types: Mapping[str, DataType]) -> DataType:
         reference = self.reference(definition)

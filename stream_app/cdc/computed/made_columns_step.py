@@ -71,17 +71,17 @@ class MadeColumnsStep:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         changes = decoded.changes
-        made = _Made(self, changes)
+        made_columns = _MadeValues(self, changes)
         if self.metadata:
-            made.add_metadata(whole_messages(messages))
-        made.add_computed(self.now_ms())
-        made.add_blanks()
-        columns = [made.column(name) for name in self.schema.names]
+            made_columns.add_metadata(whole_messages(messages))
+        made_columns.add_computed(self.now_ms())
+        made_columns.add_blanks()
+        columns = [made_columns.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(rebuilt_rows(changes.rows, columns, self.schema))
-        return decoded.quarantining(messages, made.reasons)
+        return decoded.quarantining(messages, made_columns.reasons)
 
 
-class _Made:
+class _MadeValues:
     """The columns of a batch, as they are made; and why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
@@ -92,8 +92,8 @@ class _Made:
 
     def column(self, name: str) -> pa.Array:
         """A column of the source, or a made one [n]."""
-        made = self._columns.get(name)
-        return self._changes.rows.column(name) if made is None else made
+        column = self._columns.get(name)
+        return self._changes.rows.column(name) if column is None else column
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
@@ -112,7 +112,9 @@ class _Made:
                 if name not in self._step.primary_keys:
                     # Images of old rows may hold invented values; only their keys are certain.
                     failed = failed & ~self._is_before
-                self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
+                self._refuse_values(
+                    failed, f"column {name!r} ({call})", taken, function.failure_reason
+                )
             self._add(name, values)
 
     def add_blanks(self) -> None:

@@ -34,8 +34,8 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import decode_columns
-from stream_app.cdc.debezium.decode_one_by_one import decode_records
+from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.one_record import images_of
@@ -143,9 +143,9 @@ class DebeziumJson:
 
     def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
         """Return position → reason, for the changes whose row nothing proves."""
-        if not outcome.asked:
+        if not outcome.questions:
             return {}
-        index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
+        index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
         return self._keys.uncertain(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
@@ -170,24 +170,24 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def quick_part(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_quickly(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2 by the images alone; see `decoder.ValueReads`."""
         assert isinstance(group, FramedGroup)
         return decode_by_images(placed.values, group, self._settings)
 
-    def in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
-        return decode_columns(placed.values, group.shape, self._settings)
+        return decode_in_columns(placed.values, group.shape, self._settings)
 
-    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
-        result = decode_records(placed.values, group.readings, self._settings)
+        result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.take_result(result, placed.index)
         for position, wrapped in result.wrapped:
             readings = self._read_by(connect_fields(wrapped.schema))
             payload = pa.array([wrapped.payload], pa.binary())
-            inner = decode_records(payload, readings, self._settings)
+            inner = decode_one_by_one(payload, readings, self._settings)
             if inner.wrapped:
                 inner.reasons[0] = "is an envelope within an envelope"
             outcome.take_result(inner, placed.index[position : position + 1])

@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
-from stream_app.cdc.debezium.decode_in_columns import decode_framed
+from stream_app.cdc.debezium.decode_in_columns import decode_by_frames
 from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import (
@@ -88,12 +88,13 @@ def decode_by_images(
     part = None
     if group.compiled is not None:
         part = _by_machine_code(values, group, group.compiled, settings)
-    return part or _in_columns(values, group, settings)
+    return part or _by_frames(values, group, settings)
 
 
-def _in_columns(
+def _by_frames(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
+    """Decode the values with a known frame: parse all their images at once."""
     framed = group.frames.framed(values)
     if framed is None:
         return None
@@ -106,7 +107,7 @@ def _in_columns(
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    decoded = decode_framed(part, framed, shape, settings)
+    decoded = decode_by_frames(part, framed, shape, settings)
     return None if decoded is None else DecodedPart(positions, decoded)
 
 
@@ -115,7 +116,7 @@ def _by_machine_code(
 ) -> DecodedPart | None:
     """Decode the values that machine code accepts.
 
-    The text before a known tail may be malformed.
+    A known tail proves nothing of the text before it, which the parser checks.
     """
     tails = None
     if group.shape is None or not group.shape.is_flat:
@@ -130,8 +131,8 @@ def _by_machine_code(
     if layout is None:
         return None
     if tails is None or shape.is_flat:
-        return _decoded_rows(values, LaidOutShape(shape, layout), settings, choice)
-    return _decoded(values, tails, LaidOutShape(shape, layout), settings, choice)
+        return _decoded_flat(values, LaidOutShape(shape, layout), settings, choice)
+    return _decoded_envelopes(values, tails, LaidOutShape(shape, layout), settings, choice)
 
 
 def _layout_of(
@@ -141,7 +142,7 @@ def _layout_of(
     settings: DecodeSettings,
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
-    """Return the layout for images whose columns have the order of those at these positions."""
+    """Return the layout for images that name their columns in the order of these samples."""
     readings, kinds = list(shape.readings), list(shape.kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
@@ -167,13 +168,14 @@ def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
     return filter(None, map(images_of, objects_in(values)))
 
 
-def _decoded(
+def _decoded_envelopes(
     values: pa.Array,
     tails: FramedTails,
     laid_out: LaidOutShape,
     settings: DecodeSettings,
     choice: LayoutChoice,
 ) -> DecodedPart | None:
+    """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
     heads = layout.parse(bytes_of(values), starts, tails.lasts)
@@ -182,23 +184,23 @@ def _decoded(
     assert heads is not None
     if not len(heads.columns[0]):
         return None
-    kept = slice(None) if heads.parsed.all() else heads.parsed
-    positions, ops, codes = tails.positions[kept], tails.ops[kept], tails.codes[kept]
-    places = heads.before_at[kept], heads.after_at[kept]
+    selection = slice(None) if heads.parsed.all() else heads.parsed
+    positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
+    places = heads.before_at[selection], heads.after_at[selection]
     parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
     return DecodedPart(
         positions,
-        _records(values, MarkedRecords(positions, heads.marks[kept]), parsed, shape, settings),
+        _records(values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings),
     )
 
 
-def _decoded_rows(
+def _decoded_flat(
     values: pa.Array,
     laid_out: LaidOutShape,
     settings: DecodeSettings,
     choice: LayoutChoice,
 ) -> DecodedPart | None:
-    """Decode flattened records as `_decoded` does others."""
+    """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     if not choice.took_most(None if parsed is None else parsed.parsed):
@@ -224,7 +226,7 @@ def _records(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Make rows of parsed records."""
+    """Make the rows of parsed records, and find columns that differ from the table's."""
     _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
@@ -236,10 +238,7 @@ def _records(
 def _drift_of(
     values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
-    """Return the unknown and missing columns.
-
-    One record represents all with the same sum of marks.
-    """
+    """Return the unknown and missing columns, read from one record of each sum of marks."""
     positions, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(marks)

@@ -19,9 +19,7 @@ from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.known_frames import FramedRecords
-from stream_app.cdc.debezium.one_record import (
-    images_of,
-)
+from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import (
     ENVELOPE_OP,
     OPS,
@@ -46,7 +44,7 @@ from stream_app.cdc.rows.images import Images, StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 
 
-def decode_columns(
+def decode_in_columns(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """Decode the values in one pass, or return None if they do not parse as this shape.
@@ -61,10 +59,10 @@ def decode_columns(
     return _decoded(values, values, parsed, shape, settings)
 
 
-def decode_framed(
+def decode_by_frames(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode as `decode_columns` does, with images in `framed`.
+    """Decode as `decode_in_columns` does, with images in `framed`.
 
     Return None also for a flat shape.
     """
@@ -86,7 +84,11 @@ def _decoded(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Return the rows of parsed values. `named` are the parts whose names are counted."""
+    """Make the rows of parsed records, and find columns that differ from the table's.
+
+    Args:
+        named: binary [n]; the part of each value whose names are counted.
+    """
     images, decoded, questions = decode_images(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
@@ -97,7 +99,7 @@ def _decoded(
 
 
 def _inner_names(images: StackedImages) -> Int64s:
-    """The number of names in each record's values of columns that are parsed as objects."""
+    """Count the names within each record's values that are parsed as objects: int64 [n]."""
     names = np.zeros(len(images.ops), np.int64)
     for column in images.columns:
         if pa.types.is_struct(column.type):
@@ -113,6 +115,7 @@ def _drift(
     suspects: Bools,
     policy: ColumnPolicy,
 ) -> Mapping[DriftedColumn, Sighting]:
+    """Return the unknown and missing columns of the records that have rows."""
     classes = classes_of(images.ops, images.has_before)
     classes[suspects] = NO_CLASS
     records = SearchedRecords(
@@ -130,6 +133,7 @@ def _drift(
 def _parse_envelopes(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> ParsedImages | None:
+    """Parse envelopes; None if they do not parse as this shape."""
     row = pa.struct(shape.fields)
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
@@ -161,6 +165,7 @@ def _parse_envelopes(
 def _parse_flat(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> ParsedImages | None:
+    """Parse flattened records; None if they do not parse as this shape."""
     readings = shape.readings
     names = {reading.name for reading in readings}
     wanted = flat_fields(settings)

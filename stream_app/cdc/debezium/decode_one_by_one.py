@@ -28,7 +28,7 @@ class DebeziumResult(RecordsResult):
     wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
-def decode_records(
+def decode_one_by_one(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> DebeziumResult:
     """Read each value, binary [n], on its own."""
@@ -60,8 +60,8 @@ def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
     is_whole = np.array([record.connector in WHOLE_IMAGES])
-    (asked,) = questions_of(rules, ops, has_before, is_whole)
-    return KeyQuestion(int(asked))
+    (question,) = questions_of(rules, ops, has_before, is_whole)
+    return KeyQuestion(int(question))
 
 
 def _restore_unchanged(
@@ -69,7 +69,7 @@ def _restore_unchanged(
 ) -> RowRecord:
     """Replace placeholders: in `after` by the value of `before`, in `before` by null.
 
-    What the table's writer may find is left out.
+    An update without `before` leaves out a column that the table's writer looks up.
     """
     before = None
     if record.before is not None:

@@ -67,10 +67,10 @@ def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[Tabl
 
 @dataclass(frozen=True, slots=True)
 class _VersionMessages:
-    """The messages of one version of the table: payloads, and their schema if they have one.
+    """The payloads of one version of the source table, and their schema if they have one.
 
     Attributes:
-        positions: the positions of all its messages; there is one.
+        positions: the positions of its messages, at least one.
     """
 
     schema: Any
@@ -99,7 +99,7 @@ def _table(
 def _versions_of_group(
     payloads: pa.Array, positions: list[int], schema: Any
 ) -> Iterator[_VersionMessages]:
-    """The versions of the table among a group of messages.
+    """Divide a group of messages by the versions of the source table.
 
     An envelope in unusual spelling is not split off, and is a version of its own.
     """
@@ -134,14 +134,14 @@ def _of_schema(
     if not has_columns(version.schema):
         return None
     connector = _connector(version.payloads)
-    kept = None if keeps_nulls else _null_columns(version.payloads)
+    null_columns = None if keeps_nulls else _null_columns(version.payloads)
     columns = [
         source_column(
             name,
             field,
             options,
             connector=connector,
-            loses_nulls=kept is not None and name not in kept,
+            loses_nulls=null_columns is not None and name not in null_columns,
         )
         for name, field in connect_fields(version.schema).items()
         if not name.startswith(ADDED_PREFIX)
@@ -194,7 +194,7 @@ def _pk_names(payload: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _kafka_keys(keys: pa.Array) -> Iterator[tuple[str, ...]]:
-    """The names of the distinct keys' fields, in their order."""
+    """Yield the field names of each distinct key, in their order."""
     for key in keys.drop_null().unique().to_pylist():
         document = _object(key if isinstance(key, bytes) else str(key).encode())
         if document is not None and document.keys() == {"schema", "payload"}:

@@ -65,7 +65,7 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
 
 
 def _stands_at(word: ByteWords, places: Int64s, text: bytes) -> Bools:
-    """Whether a text of 8 to 16 bytes stands at each place, by its first and its last word."""
+    """Compare the bytes at each place with a text of 8 to 16 bytes, in two words."""
     last = places + (len(text) - _WORD)
     return word.stands_at(places, text[:_WORD]) & word.stands_at(last, text[-_WORD:])
 
@@ -85,7 +85,7 @@ def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
 
 
 def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """The place of `_MIDDLE` between two objects; -1 for no place or several places."""
+    """Find where `_MIDDLE` separates two objects; -1 for no place or several places."""
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     left = np.flatnonzero(~_is_middle(word, middles))

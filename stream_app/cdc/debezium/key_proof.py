@@ -94,9 +94,9 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
     Args:
         is_whole: whether the connector is one of `WHOLE_IMAGES`.
     """
-    asked: Questions = np.zeros(len(ops), np.uint8)
+    questions: Questions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
-        return asked
+        return questions
     is_update, is_delete = ops == UPDATE, ops == DELETE
     match rules.identity:
         case ReplicaIdentity.FULL:
@@ -105,10 +105,10 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
             proven = has_before & is_whole
         case ReplicaIdentity.DEFAULT:
             proven = np.zeros(len(ops), np.bool_)
-    asked[is_update & ~has_before] = KeyQuestion.UPDATE
-    asked[is_update & has_before & ~proven] = KeyQuestion.UPDATE_FROM
-    asked[is_delete & ~proven] = KeyQuestion.DELETE
-    return asked
+    questions[is_update & ~has_before] = KeyQuestion.UPDATE
+    questions[is_update & has_before & ~proven] = KeyQuestion.UPDATE_FROM
+    questions[is_delete & ~proven] = KeyQuestion.DELETE
+    return questions
 
 
 def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
@@ -130,39 +130,39 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
 
 def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
     """Return the reason of a bad record whose row is uncertain."""
-    what = {
+    operation = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
         KeyQuestion.DELETE: "is a delete",
     }.get(question, "is an update")
     image = "it has no before-image"
     if question in (KeyQuestion.UPDATE_FROM, KeyQuestion.DELETE):
         image = "its before-image may hold invented values"
-    known = rules.source_key if rules.source_key is not None else fields
+    key_fields = rules.source_key if rules.source_key is not None else fields
     whose = "the message's key" if rules.source_key is None else "source-key"
-    if known is None:
+    if key_fields is None:
         key = f"{whose} is not a JSON object that names its columns"
-    elif not known:
+    elif not key_fields:
         key = "the message has no key"
     else:
-        missing = sorted(rules.wanted(question) - known)
+        missing = sorted(rules.wanted(question) - key_fields)
         role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
-        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {role}"
-    return f"{what}, and which row it changes is not certain: {key}, and {image}"
+        key = f"{whose} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing)} of {role}"
+    return f"{operation}, and which row it changes is not certain: {key}, and {image}"
 
 
 def remedies(rules: KeyRules, fields: Fields) -> str:
     """Return the options and settings that make such records certain."""
-    known = rules.source_key if rules.source_key is not None else fields
+    key_fields = rules.source_key if rules.source_key is not None else fields
     full = (
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
-    if not known:
+    if not key_fields:
         other = "name the source's key in source.debezium.source-key"
-    elif known >= rules.primary_key:
+    elif key_fields >= rules.primary_key:
         other = "use a table without sequence.field"
     else:
-        other = f"make the source's key ({', '.join(sorted(known))}) the table's primary key"
+        other = f"make the source's key ({', '.join(sorted(key_fields))}) the table's primary key"
         other += "; or, if it lacks only partition columns, set the option partition-lookup = true"
     return f"{full}; or {other}"
 
@@ -198,7 +198,7 @@ class KeyCheck:
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(
-            [[answers(self.rules, one, names) for one in KeyQuestion] for names in fields]
+            [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
         failed = np.flatnonzero(~answered[codes, questions])
         if not len(failed):

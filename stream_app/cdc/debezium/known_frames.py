@@ -104,15 +104,15 @@ class FramedRecords:
     def without(self, images: Bools) -> FramedRecords:
         """The records without a marked image; `images` marks images: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
-        kept = marks[1:] == marks[:-1]
+        unmarked = marks[1:] == marks[:-1]
         firsts = self.first_images
         return FramedRecords(
-            positions=self.positions[kept],
-            images=self.images.filter(pa.array(np.repeat(kept, np.diff(firsts)))),
-            has_before=self.has_before[kept],
-            has_after=self.has_after[kept],
-            ops=self.ops[kept],
-            codes=self.codes[kept],
+            positions=self.positions[unmarked],
+            images=self.images.filter(pa.array(np.repeat(unmarked, np.diff(firsts)))),
+            has_before=self.has_before[unmarked],
+            has_after=self.has_after[unmarked],
+            ops=self.ops[unmarked],
+            codes=self.codes[unmarked],
             frames=self.frames,
         )
 
@@ -162,11 +162,11 @@ class KnownFrames:
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[_FramedBlock] = []
-        known = 0
+        framed_count = 0
         for at, block in _blocks(offsets):
             blocks.append(self._framed_block(data, block, at))
-            known += len(blocks[-1].tails.positions)
-            if 2 * known < at + len(block) - 1:
+            framed_count += len(blocks[-1].tails.positions)
+            if 2 * framed_count < at + len(block) - 1:
                 self._keep_the_commonest([block.tails for block in blocks])
                 return None
         tails = self._joined([block.tails for block in blocks])
@@ -205,7 +205,7 @@ class KnownFrames:
         return tails
 
     def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
-        """The records with a known tail and images, among the values of a block."""
+        """Find the records with a known tail and images among the values of a block."""
         tails = self._tails_in(data, offsets, first)
         heads, has_head = find_heads(data, offsets[tails.positions - first], tails.lasts)
         if has_head.all():
@@ -220,7 +220,7 @@ class KnownFrames:
         return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
     def _tails_in(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
-        """The records with a known tail, among the values of a block.
+        """Find the records with a known tail among the values of a block.
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
@@ -228,13 +228,13 @@ class KnownFrames:
         """
         codes = self._codes(data, offsets)
         rows = np.flatnonzero(codes >= 0)
-        known, frames = codes[rows], tuple(self._frames)
-        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[known]
-        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[known]]
-        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=known, frames=frames)
+        codes, frames = codes[rows], tuple(self._frames)
+        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[codes]
+        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[codes]]
+        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
 
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
-        """The position of each value's frame, -1 without one: int64 [n]; learns new frames."""
+        """Return the number of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
         left = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
@@ -323,7 +323,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """The places of a tail at which other bytes are valid too, and the place of the op."""
+    """Return the bytes of a tail that may differ, with their ranges; and the places of ops."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""
@@ -349,7 +349,7 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
 
 
 def _with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
-    """The rows whose value ends with the tail, after a head of at least `HEAD_MIN` bytes."""
+    """Return the rows whose value ends with the tail, after at least `HEAD_MIN` bytes."""
     starts = offsets[1:][rows] - len(tail)
     may = starts - offsets[rows] >= HEAD_MIN
     starts[~may] = 0

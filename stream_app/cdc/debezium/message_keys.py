@@ -100,8 +100,8 @@ class MessageKeys:
         distinct: dict[Fields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)
         rest = np.flatnonzero(_may_be_object(keys))
-        for known, known_names in list(self._shapes.items()):
-            rest = _take_alike(keys, rest, known, codes, _code(distinct, known_names))
+        for known_shape, known_names in list(self._shapes.items()):
+            rest = _take_alike(keys, rest, known_shape, codes, _code(distinct, known_names))
         while len(rest) and len(self._shapes) < _SHAPES_MAX:
             names, shape = _read(keys[int(rest[0])].as_py())
             codes[rest[0]] = _code(distinct, names)

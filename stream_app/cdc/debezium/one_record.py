@@ -125,7 +125,7 @@ def origin_in(value: bytes) -> Origin | None:
 
 
 def _texts(source: Any, *names: str) -> list[str]:
-    """The texts of the fields, empty for fields that the record lacks."""
+    """Return the texts of the fields, empty for fields that the record lacks."""
     values = (source.get(name) if isinstance(source, dict) else None for name in names)
     return [
         value if isinstance(value, str) and not isinstance(value, JsonNumber) else ""
@@ -142,6 +142,7 @@ def is_envelope(document: dict[str, Any]) -> bool:
 def _envelope(
     document: dict[str, Any], op: Any, columns: frozenset[str]
 ) -> RowRecord | Truncate | NoRow:
+    """Read a record with an envelope, by its op."""
     if op == "m":
         return NoRow()
     if op == "t":
@@ -179,7 +180,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
-    """Return whether it is a heartbeat, transaction marker, schema change or logical message."""
+    """Return whether a message is a heartbeat, marker, schema change or logical message."""
     fields = document.keys()
     return (
         {"ts_ms"} <= fields <= HEARTBEAT_FIELDS

@@ -190,8 +190,10 @@ def parse_options(
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
-    given = {key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()}
-    checked = checked_options(name, SECTION, declared, given, columns)
+    current_options = {
+        key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
+    }
+    checked = checked_options(name, SECTION, declared, current_options, columns)
     placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
     if not is_placeholder(placeholder):
         raise UsageError(

@@ -128,7 +128,7 @@ class _Search:
     def _read_sample(
         self, data: _Bytes, values: pa.Array, index: Int32s, some: Int64s, sample: int
     ) -> Bools:
-        """Read a sample message, and assign its table to similar messages; returns their mask."""
+        """Read a sample message, and assign its table to similar ones; return their mask."""
         value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
         self._read(value, at)
         code = self._codes[at]
@@ -214,7 +214,7 @@ class _Piece:
 
 
 def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
-    """The pieces of a message that name its table; none if a piece is missing or too short.
+    """Return the pieces of a message that name its table; none if one is missing or too short.
 
     A field's name is in quotes, and text in a row has its quotes escaped. The row comes before
     `source`. So the last occurrence of these bytes is that of the fields.

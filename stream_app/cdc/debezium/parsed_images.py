@@ -103,11 +103,11 @@ def decode_images(
 
 def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
     images = parsed.images
-    asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
+    questions = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.has_op and rules.primary_key:
-        asked[images.ops == CREATE] = KeyQuestion.UPSERT
-    asked[suspects] = KeyQuestion.NONE
-    return asked
+        questions[images.ops == CREATE] = KeyQuestion.UPSERT
+    questions[suspects] = KeyQuestion.NONE
+    return questions
 
 
 def framed_images(
@@ -191,8 +191,10 @@ def flat_images(
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
-    """The mask of flattened records with an envelope's field `op`; None if `op` is a table's
-    column.
+    """Return the mask of flattened records that may be envelopes: bool [n].
+
+    Args:
+        op: the field `op` as text; None if the table has a column of that name.
     """
     if op is not None:
         return valid_of(op)

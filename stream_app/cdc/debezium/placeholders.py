@@ -90,11 +90,11 @@ class Placeholder:
                 wanted = pa.array(elements, lists.type.value_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # a form of arrays of another type
-            given = lists.take(pa.array(rows)).flatten()
-            if pa.types.is_nested(given.type):
+            actual = lists.take(pa.array(rows)).flatten()
+            if pa.types.is_nested(actual.type):
                 continue
             repeated = wanted.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
-            same = bools_of(pc.equal(given, repeated))
+            same = bools_of(pc.equal(actual, repeated))
             is_form[rows] |= same.reshape(len(rows), -1).all(axis=1)
         return is_form
 
@@ -168,10 +168,10 @@ def restored_images(
         column = null_where(columns[index], unknown)
         unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
-            known = unchanged & images.has_before & valid_of(column)[images.before_at]
+            is_restored = unchanged & images.has_before & valid_of(column)[images.before_at]
             places = np.arange(len(column))
-            places[images.after_at[known]] = images.before_at[known]
-            column, unchanged = column.take(pa.array(places)), unchanged & ~known
+            places[images.after_at[is_restored]] = images.before_at[is_restored]
+            column, unchanged = column.take(pa.array(places)), unchanged & ~is_restored
         if reading.name in restored and (unchanged & is_alone).any():
             alone = unchanged & is_alone
             unknown = np.zeros(len(column), np.bool_)

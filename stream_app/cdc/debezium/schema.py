@@ -108,7 +108,7 @@ def _pick(
 
 
 def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:
-    """The bytes before the payload, or None without an envelope; adds the schema to `schemas`."""
+    """Return the bytes before the payload, or None without an envelope; learn the schema."""
     for prefix in schemas:
         if value.startswith(prefix) and value.endswith(b"}"):
             return prefix

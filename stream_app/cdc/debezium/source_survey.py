@@ -67,7 +67,7 @@ class DebeziumSurvey:
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
-            checks = self._uncertain, self._doubtful, self._made_up, self._wider_key
+            checks = self._uncertain, self._doubtful, self._empty_key, self._wider_key
             for group in (checks, (self._unseen_deletes, self._invented)):
                 notices = (check(seen) for check in group for seen in records)
                 if (notice := next(filter(None, notices), None)) is not None:
@@ -79,7 +79,7 @@ class DebeziumSurvey:
             return None
         return Notice(
             stops=not self.quarantines,
-            what=f"a record {uncertainty(self.rules, question, seen.fields)}",
+            problem=f"a record {uncertainty(self.rules, question, seen.fields)}",
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
         )
@@ -92,13 +92,14 @@ class DebeziumSurvey:
             return None
         why = uncertainty(self.rules, question, seen.fields)
         return Notice(
-            what="the row of a delete or an update will not be certain: a record like this " + why,
+            problem="the row of a delete or an update will not be certain: a record like this "
+            + why,
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
         )
 
-    def _made_up(self, seen: SeenRecord) -> Notice | None:
-        """A notice if a part of a delete's key is empty, because PostgreSQL did not send it."""
+    def _empty_key(self, seen: SeenRecord) -> Notice | None:
+        """Return a notice if PostgreSQL did not send a part of a delete's key."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
         record, has_key = seen.record, seen.fields not in (None, NO_KEY)
@@ -107,7 +108,7 @@ class DebeziumSurvey:
         for name in sorted(self.rules.primary_key):
             if record.before.get(name) == (JsonKind.STRING, ""):
                 return Notice(
-                    what=f"{name!r} is empty in the key of a delete: with "
+                    problem=f"{name!r} is empty in the key of a delete: with "
                     f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
                     f"keys of invented values, so deleted and moved rows stay",
                     where=seen.place,
@@ -122,7 +123,7 @@ class DebeziumSurvey:
             return None
         named = ", ".join(sorted(more))
         return Notice(
-            what=f"the message's key has {named} beside the table's primary key: rows of "
+            problem=f"the message's key has {named} beside the table's primary key: rows of "
             f"the source that differ in {named} alone are one row of the table",
             where=seen.place,
             fix="make all columns of the source's key the table's primary key, unless "
@@ -133,7 +134,7 @@ class DebeziumSurvey:
         if seen.record.has_op:
             return None
         return Notice(
-            what="the messages are flattened and have no __op: each counts as a create, "
+            problem="the messages are flattened and have no __op: each counts as a create, "
             "and a delete is only a tombstone, which is skipped",
             where=seen.place,
             fix="in the transform ExtractNewRecordState set add.fields=op and "
@@ -141,7 +142,7 @@ class DebeziumSurvey:
         )
 
     def _invented(self, seen: SeenRecord) -> Notice | None:
-        """A notice if a changelog of the input lacks old rows, or has invented values in them."""
+        """Return a notice if the input's changelog lacks old rows, or invents values in them."""
         if not self.writes_changelog:
             return None
         record = seen.record
@@ -150,7 +151,7 @@ class DebeziumSurvey:
         is_dropped = self.rules.identity is ReplicaIdentity.DEFAULT
         invented = "" if is_dropped else ", and those of deletes hold invented values"
         return Notice(
-            what="updates of the source table come without old rows (REPLICA IDENTITY DEFAULT), "
+            problem="updates of the source table come without old rows (REPLICA IDENTITY DEFAULT), "
             f"so the changelog of changelog-producer = input lacks them{invented}",
             where=seen.place,
             fix="set changelog-producer = lookup, which takes old rows from the table; or set "

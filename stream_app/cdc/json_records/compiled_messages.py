@@ -67,21 +67,21 @@ def _layout_of(
 ) -> ImageLayout | None:
     if fields is None:
         return None
-    return _made(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
+    return _layout_of_fields(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
 
 
-def _made(
+def _layout_of_fields(
     fields: ParsedFields, documents: Sequence[dict[str, Any]], parser: type[ImageLayout]
 ) -> ImageLayout | None:
-    """The layout for these fields, in the order of the documents."""
+    """Return the layout for these fields in the documents' order; None if it has no parser."""
     inner: dict[str, ImageLayout] = {}
     for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]
         if name in fields.lists:
-            values = [one for value in values if isinstance(value, list) for one in value]
+            values = [element for value in values if isinstance(value, list) for element in value]
         layout = None
         if not inner_fields.objects and not inner_fields.lists:
-            layout = _made(
+            layout = _layout_of_fields(
                 inner_fields, [value for value in values if isinstance(value, dict)], parser
             )
         if layout is None:

@@ -105,19 +105,21 @@ class PlacedValues:
 class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def quick_part(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
-        """Decode the values that need no parse of whole messages; None if they are too few."""
+    def decode_quickly(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
+        """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def in_columns(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
-        """Decode values of the group's shape; None if they do not parse as this shape.
+    def decode_in_columns(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+        """Parse whole values of the group's shape; None if they do not parse as this shape.
 
         Args:
             placed: each value is `json_lines.looks_like_object`.
         """
         ...
 
-    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /) -> None:
+    def decode_one_by_one(
+        self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /
+    ) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
 
@@ -147,7 +149,7 @@ class ShapeDecoder:
         left: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
-            quick = self.reads.quick_part(placed, self.group)  # step 2
+            quick = self.reads.decode_quickly(placed, self.group)  # step 2
         if quick is not None:
             self.outcome.add_columnar(quick.records, placed.index[quick.positions])
             odd[quick.positions[quick.records.from_images.suspects]] = True
@@ -155,7 +157,7 @@ class ShapeDecoder:
         if left.any():
             odd[left] = self._decode_whole(placed.at(np.flatnonzero(left)))
         if odd.any():
-            self.reads.one_by_one(placed.at(np.flatnonzero(odd)), self.group, self.outcome)
+            self.reads.decode_one_by_one(placed.at(np.flatnonzero(odd)), self.group, self.outcome)
 
     def _decode_whole(self, placed: PlacedValues) -> Bools:
         """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
@@ -186,7 +188,7 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.at(rows)
-            decoded = self.reads.in_columns(part, self.group)
+            decoded = self.reads.decode_in_columns(part, self.group)
             if decoded is None:
                 return False
             odd[rows[decoded.from_images.suspects]] = True

@@ -138,7 +138,7 @@ class ChangeFormat(ValueReads):
         decoder.decode(values, present)
         return outcome.decoded(self._rules.schema, {})
 
-    def quick_part(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_quickly(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""
         if self._compiled is None:
             return None
@@ -151,7 +151,7 @@ class ChangeFormat(ValueReads):
         messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
         return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
 
-    def in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.kinds)
@@ -172,7 +172,7 @@ class ChangeFormat(ValueReads):
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
-    def one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
         keys = self._keys(placed)
 
@@ -203,18 +203,18 @@ class ChangeFormat(ValueReads):
 
 
 def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
-    """Rows of records as rows of their messages; step 3."""
+    """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
     message = parsed.message
     if message is None:
         return image_rows
     suspects = np.zeros(0, np.bool_) if parsed.odd is None else parsed.odd.copy()
     suspects[message[image_rows.suspects]] = True
-    kept = ~suspects[message[image_rows.record]]
+    is_good = ~suspects[message[image_rows.record]]
     wanted = ~suspects[message]
     return replace(
         image_rows,
-        rows=image_rows.rows if kept.all() else image_rows.rows.filter(pa.array(kept)),
-        record=message[image_rows.record[kept]],
+        rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
+        record=message[image_rows.record[is_good]],
         suspects=suspects,
         tables={
             name: int(message[record])
@@ -274,7 +274,7 @@ class DialectFormat:
             introduction=self.introduction,
             options=self.options,
             check=self._checked,
-            make=self._made,
+            make=self._format,
             survey=partial(survey, plain),
             facts=partial(self._facts, plain),
             has_times=self.change_times is not None,
@@ -297,6 +297,6 @@ class DialectFormat:
         self.check_together(checked, columns)
         return checked
 
-    def _made(self, setup: FormatSetup) -> MessageFormat:
+    def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._checked(setup.options, setup.columns)
         return ChangeFormat(self.dialect(checked), self.section, setup, checked, self.encoding)

@@ -170,7 +170,7 @@ def _first_and_count(numbers: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
-    """Whether the values have as many names in total as the first value of each class predicts."""
+    """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
     for of_class in np.flatnonzero(counts[1:]) + 1:
@@ -202,7 +202,7 @@ def _escaped_in(data: Bytes) -> int:
 
 
 def _names_of_each(values: pa.Array) -> Classes:
-    """The number of names in each value, modulo 256; a record without images has no bytes."""
+    """Count the names in each value, modulo 256; a record without images has no bytes."""
     data, offsets = own_bytes(values)
     ends: Bools = np.zeros(len(data) + 1, np.bool_)
     np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-2])
@@ -213,7 +213,7 @@ def _names_of_each(values: pa.Array) -> Classes:
 
 
 def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
-    """The rows of each class to search, in order."""
+    """Return the rows of each class of records that are searched, in their order."""
     order = np.argsort(groups if groups.max(initial=0) > 255 else classes, kind="stable")
     order = order[classes[order] != NO_CLASS]
     if not len(order):

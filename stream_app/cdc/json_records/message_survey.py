@@ -48,8 +48,8 @@ class Survey:
             lacking = sorted(name for name in self.keys if not _has(record, name))
             if lacking:
                 return Notice(
-                    what=f"a record lacks {', '.join(lacking)} of the primary key, and becomes a "
-                    "bad record",
+                    problem=f"a record lacks {', '.join(lacking)} of the primary key, and becomes "
+                    "a bad record",
                     where=where,
                     fix="make columns that every message has the table's primary key; names are "
                     "compared with upper and lower case",

@@ -174,30 +174,30 @@ def checked_options(
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
-    known = {option.key: option for option in declared}
-    values = {key: option.default for key, option in known.items()}
+    by_key = {option.key: option for option in declared}
+    values = {key: option.default for key, option in by_key.items()}
     problems: list[str] = []
     encodings: dict[str, Encoding] = {}
     for key, text in options.items():
-        if key in known and key != COLUMN_ENCODING:
+        if key in by_key and key != COLUMN_ENCODING:
             try:
-                values[key] = known[key].value_of(text)
+                values[key] = by_key[key].value_of(text)
                 problems += _list_problems(key, text, columns)
             except ValueError as error:
                 problems.append(f"{key} = {text!r} {error}")
-        elif COLUMN_ENCODING in known and (column := _encoded_column(key)) is not None:
+        elif COLUMN_ENCODING in by_key and (column := _encoded_column(key)) is not None:
             problem = _encoding_problem(column, text, columns)
             if problem:
                 problems.append(f"{key}: {problem}")
             else:
                 encodings[column] = Encoding(text)
         else:
-            problems.append(f"unknown option {key!r}{did_you_mean(key, known, ',')}")
+            problems.append(f"unknown option {key!r}{did_you_mean(key, by_key, ',')}")
     if problems:
         raise UsageError(
             f"options of {name} are wrong: " + "; ".join(problems),
             where=f"source.{section}",
-            fix=f"known options: {', '.join(known)}",
+            fix=f"known options: {', '.join(by_key)}",
         )
     return CheckedOptions(values, encodings)
 

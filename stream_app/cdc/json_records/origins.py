@@ -83,7 +83,7 @@ def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
 
 
 def _field(document: Any, wanted: pa.Field) -> pa.Array:
-    """A field of one message as an array of one value."""
+    """Read a field of one message into an array of one value."""
     if not isinstance(document, dict):
         raise UnreadableRecordError("has a JSON value that is not an object")
     value = document.get(wanted.name)

@@ -137,14 +137,14 @@ class RecordsResult:
         """Make the rows of changes; one bad record makes its message bad."""
         records = [record for _, change in changes for record in change.records]
         owners = [position for position, change in changes for _ in change.records]
-        made = rows_of_records(records, readings, rules)
-        for record, reason in sorted(made.reasons.items()):
+        record_rows = rows_of_records(records, readings, rules)
+        for record, reason in sorted(record_rows.reasons.items()):
             self.reasons.setdefault(owners[record], reason)
-        owner = np.array(owners, np.int64)[made.record]
-        kept = ~np.isin(owner, list(self.reasons))
-        self.rows, self.record = made.rows.filter(pa.array(kept)), owner[kept]
+        owner = np.array(owners, np.int64)[record_rows.record]
+        is_good = ~np.isin(owner, list(self.reasons))
+        self.rows, self.record = record_rows.rows.filter(pa.array(is_good)), owner[is_good]
         cut: dict[int, frozenset[str]] = {}
-        for record, names in made.cut.items():
+        for record, names in record_rows.cut.items():
             cut[owners[record]] = cut.get(owners[record], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
@@ -171,7 +171,7 @@ class BatchOutcome:
     truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
-    asked: list[tuple[Int32s, Questions]] = field(default_factory=list)
+    questions: list[tuple[Int32s, Questions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
@@ -258,7 +258,7 @@ class BatchOutcome:
     def _ask(self, index: Int32s, questions: Questions) -> None:
         if questions.any():
             asking = questions != 0
-            self.asked.append((index[asking], questions[asking]))
+            self.questions.append((index[asking], questions[asking]))
 
     def _see_tables(self, tables: Mapping[str, int], index: Int32s) -> None:
         for name, record in tables.items():

@@ -128,8 +128,8 @@ class MaxwellDialect(dialect.Dialect):
             raise UnreadableRecordError(f"has no 'data' with type {kind!r}")
         op = _OPS[kind]
         if (op == UPDATE) != (old is not None):
-            what = "no" if old is None else "a row"
-            raise UnreadableRecordError(f"has {what} 'old' with type {kind!r}")
+            presence = "no" if old is None else "a row"
+            raise UnreadableRecordError(f"has {presence} 'old' with type {kind!r}")
         before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
         record = RecordImages(chr(op), before, None if op == DELETE else data)
         return dialect.Change((record,), table_name(database, name))

@@ -230,14 +230,14 @@ def _lacks_values(
     return not any(_is_same(before[name], after[name]) for name in both)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, JsonNumber) and isinstance(other, JsonNumber):
-        return float(one) == float(other)
-    if isinstance(one, JsonNumber) or isinstance(other, JsonNumber):
+def _is_same(left: Any, right: Any) -> bool:
+    if isinstance(left, JsonNumber) and isinstance(right, JsonNumber):
+        return float(left) == float(right)
+    if isinstance(left, JsonNumber) or isinstance(right, JsonNumber):
         return False
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return type(one) is not bool and type(other) is not bool and float(one) == float(other)
-    return isinstance(one, str | None) and isinstance(other, str | None) and one == other
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return type(left) is not bool and type(right) is not bool and float(left) == float(right)
+    return isinstance(left, str | None) and isinstance(right, str | None) and left == right
 
 
 def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image | None:

@@ -52,7 +52,7 @@ _ROWS = replace(
 ).declared()
 
 
-def _made(setup: FormatSetup) -> EventFormat:
+def _format(setup: FormatSetup) -> EventFormat:
     return EventFormat(_ROWS.make(setup), _DATA)
 
 
@@ -67,4 +67,4 @@ def _facts(options: Mapping[str, str]) -> SourceFacts:
     return replace(EventSource(facts, _DATA).facts(), origins=facts.origins)
 
 
-CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_made, survey=_survey, facts=_facts)
+CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_format, survey=_survey, facts=_facts)

@@ -79,7 +79,7 @@ class _JsonSchema:
         return _JsonRows(row_fields(connect_struct(schemas, number)), name)
 
 
-def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
+def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
     keys = frozenset(setup.primary_keys)
     deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
     of_keys = replace(options, values={**options.values, **_OF_KEYS})
@@ -119,6 +119,6 @@ def plain_json_schema(registries: Registries) -> FormatDeclaration:
         name=_NAME,
         registries=registries,
         language=_JsonSchema(),
-        make=_made,
+        make=_headed_json,
         more=(DECODER_OPTION,),
     ).declared()

@@ -42,17 +42,17 @@ class _ProtobufRows:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
-        of: Google's class of the messages.
+        message_class: Google's class of the messages.
     """
 
     number: int
-    of: Any
+    message_class: Any
     fields: tuple[ProtobufField, ...]
 
     @property
     def columns(self) -> Mapping[str, ConnectField]:
         """See `RowSchema`."""
-        return {one.name: connect_field(one) for one in self.fields}
+        return {field.name: connect_field(field) for field in self.fields}
 
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
@@ -64,7 +64,7 @@ class _ProtobufRows:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
         cursor.paths()
-        document = json_of(self.of, message[int(cursor.at[0]) :], self.number)
+        document = json_of(self.message_class, message[int(cursor.at[0]) :], self.number)
         return json.dumps(document, ensure_ascii=False).encode()
 
 
@@ -103,7 +103,7 @@ def _path(indexes: Int64s) -> list[int]:
     return path
 
 
-def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
+def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
     check_protoc(_NAME)
     if header_kind(setup.options) is HeaderKind.APICURIO:
         raise UsageError(
@@ -119,5 +119,5 @@ def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Regi
 def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
-        name=_NAME, registries=registries, language=_Protobuf(), make=_made
+        name=_NAME, registries=registries, language=_Protobuf(), make=_format
     ).declared()

@@ -41,11 +41,11 @@ def json_of(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
     except Exception as error:  # each fault of the bytes has an exception of its own
         said = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {said}") from None
-    for one in fields_of(message_class.DESCRIPTOR):
-        if one.name in document:
-            document[one.name] = _plain(one, message, document[one.name])
-        elif one.has_presence:
-            document[one.name] = None
+    for field in fields_of(message_class.DESCRIPTOR):
+        if field.name in document:
+            document[field.name] = _plain(field, message, document[field.name])
+        elif field.has_presence:
+            document[field.name] = None
     return document
 
 

@@ -87,7 +87,7 @@ class RegisteredFormat:
             "the messages are read.",
             options=self.options,
             check=self._checked,
-            make=self._made,
+            make=self._format,
             survey=self._survey,
             facts=self._facts,
             has_times=False,
@@ -102,7 +102,7 @@ class RegisteredFormat:
     def _schemas(self, options: Mapping[str, str]) -> Schemas:
         return schemas_of(self.name, self.name, self.registries, options)
 
-    def _made(self, setup: FormatSetup) -> MessageFormat:
+    def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._checked(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked)
 
@@ -119,8 +119,8 @@ class RegisteredFormat:
         """Look at the messages as JSON."""
         source = self._source(setup.options)
         options = without_registry(setup.options)
-        for own in (TOMBSTONES, KEY_FORMAT):
-            options.pop(own, None)
+        for key in (TOMBSTONES, KEY_FORMAT):
+            options.pop(key, None)
         of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), of_json)
 

@@ -207,9 +207,9 @@ class RegisteredRows:
 
     def _plan(self, op: int, number: SchemaKey, key_number: SchemaKey) -> _Plan | str:
         """The plan for messages of these schemas, or the reason why they cannot be read."""
-        known = self._plans.get((op, number, key_number))
-        if known is not None:
-            return known
+        plan = self._plans.get((op, number, key_number))
+        if plan is not None:
+            return plan
         try:
             plan = self._deleting(number) if op == DELETE else self._storing(number, key_number)
         except UnreadableRecordError as problem:
@@ -263,12 +263,12 @@ class RegisteredRows:
         if self._policy.refusal(plan.drift) is not None:
             self._one_by_one(messages, plan, outcome)
             return
-        images, readings, kept = self._images(messages, plan)
+        images, readings, intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[kept])
-        odd = ~kept
-        odd[kept] = rows.suspects
+        outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[intact])
+        odd = ~intact
+        odd[intact] = rows.suspects
         if odd.any():
             self._one_by_one(messages.taken(np.flatnonzero(odd)), plan, outcome)
 
@@ -282,26 +282,26 @@ class RegisteredRows:
             for part in plan.parts
         ]
         walk = read[0][1]
-        kept = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in read])
+        intact = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in read])
         read_of = {
             name: (cursor, fields[name]) for part, cursor, fields in read for name in part.columns
         }
         wires = []
         for reading in plan.readings:
             cursor, values = read_of.get(reading.name, (walk, None))
-            wires.append(wire_column(reading, [(values, everything)], cursor, kept))
-        count = int(kept.sum())
+            wires.append(wire_column(reading, [(values, everything)], cursor, intact))
+        count = int(intact.sum())
         at, none = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
             before_at=at if plan.op == DELETE else none,
             after_at=none if plan.op == DELETE else at,
-            kinds=[wire.kind for wire in wires],
+            kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.odd for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
-        return images, [wire.reading for wire in wires], kept
+        return images, [wire.reading for wire in wires], intact
 
     def _sightings(self, drift: Drift, rows: Bools) -> Mapping[DriftedColumn, Sighting]:
         """The unknown and missing columns of the records that are rows; all have the same."""

@@ -67,7 +67,7 @@ class RegisteredSource:
         """A few messages as JSON; null where they cannot be read."""
         for name in ("key", "value"):
             texts = [
-                self._json(one, is_key=name == "key") for one in messages.column(name).to_pylist()
+                self._json(body, is_key=name == "key") for body in messages.column(name).to_pylist()
             ]
             at = messages.schema.get_field_index(name)
             column = pa.array(texts, pa.binary())

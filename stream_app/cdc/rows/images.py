@@ -191,8 +191,8 @@ def rows_of(
     if rules.cut is DriftReaction.QUARANTINE:
         suspects = np.logical_or.reduce([suspects, *cut.values()])
     if suspects.any():  # step 3
-        kept = ~suspects[record]
-        rows, record = rows.filter(pa.array(kept)), record[kept]
+        is_good = ~suspects[record]
+        rows, record = rows.filter(pa.array(is_good)), record[is_good]
     cut = {name: lossy & ~suspects for name, lossy in cut.items()}
     return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut)
 

@@ -124,9 +124,9 @@ def rows_of_records(
                 continue
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
-    kept = ~np.isin(plan.record, list(reasons))
+    is_good = ~np.isin(plan.record, list(reasons))
     cut = {record: names for record, names in cut.items() if record not in reasons}
-    return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons, cut)
+    return RecordRows(rows.filter(pa.array(is_good)), plan.record[is_good], reasons, cut)
 
 
 def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> set[int]:
@@ -210,11 +210,11 @@ def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, ro
 
 
 def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> str:
-    what = "primary key column" if reading.is_key else "NOT NULL column"
+    role = "primary key column" if reading.is_key else "NOT NULL column"
     image = record.after if plan.is_after[row] else record.before
     state = "null" if reading.name in (image or {}) else "missing"
     where = "" if plan.is_after[row] else " in the before-image"
-    return f"{what} {reading.name!r} is {state}{where}"
+    return f"{role} {reading.name!r} is {state}{where}"
 
 
 def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:

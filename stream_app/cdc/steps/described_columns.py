@@ -44,10 +44,10 @@ class DescribedColumns:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         table = self._described(messages, self._telling(decoded))
-        known = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
+        typed = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
         bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
         fitting = self._of_known_columns(self._described(bad, range(bad.num_rows)))
-        for other in (known, fitting):
+        for other in (typed, fitting):
             table = merged_source_table(table, other) if table and other else table or other
         if table is None or not differs_from_table(table, self.columns):
             if len(decoded.schemas) == 1:
@@ -87,16 +87,17 @@ class DescribedColumns:
         if table is None:
             return None
         names = set(self.columns.names)
-        known = (column for column in table.columns if column.is_typed and column.name in names)
-        columns = tuple(known)
+        columns = tuple(
+            column for column in table.columns if column.is_typed and column.name in names
+        )
         return replace(table, columns=columns) if columns else None
 
 
 def differs_from_table(table: SourceTable, columns: RowType) -> bool:
     """Whether a source's table differs in anything that the table may have to follow."""
-    there = {column.name: column for column in columns}
+    columns_by_name = {column.name: column for column in columns}
     for source in table.columns:
-        column = there.get(source.name)
+        column = columns_by_name.get(source.name)
         if column is None:
             return True
         described_type = source.type_beside(column.data_type)

@@ -90,9 +90,9 @@ def _treated(
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
             return decoded.quarantining(messages, dict.fromkeys(at.tolist(), reason))
         case ExpectationAction.DROP:
-            kept = decoded.changes.where(~_with_before_images(decoded, broken))
-            emptied = len(np.unique(index)) - len(np.unique(kept.message_index))
-            return replace(decoded, changes=kept, skipped=decoded.skipped + emptied)
+            changes = decoded.changes.where(~_with_before_images(decoded, broken))
+            emptied = len(np.unique(index)) - len(np.unique(changes.message_index))
+            return replace(decoded, changes=changes, skipped=decoded.skipped + emptied)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded
 

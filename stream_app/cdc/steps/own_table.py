@@ -29,23 +29,23 @@ class SourceChoice:
     """The source tables whose records a table accepts.
 
     Attributes:
-        own: the names of its source table; empty if unknown, or if records do not name it.
+        own_names: the names of its source table; empty if unknown, or if records do not name it.
         others: topics with names of source tables that are not taken; the name may be empty.
         is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
 
-    own: frozenset[str] = frozenset()
+    own_names: frozenset[str] = frozenset()
     others: frozenset[tuple[str, str]] = frozenset()
     is_open: bool = False
 
     def takes(self, topic: str, name: str) -> bool:
         """Whether records of this topic and source table are taken."""
-        is_other = bool(self.own and name) and name not in self.own
+        is_other = bool(self.own_names and name) and name not in self.own_names
         return not is_other and (topic, name) not in self.others
 
     def refusal(self, name: str) -> str:
         """The reason why a record is not taken."""
-        ours = ", ".join(sorted(self.own)) or "another"
+        ours = ", ".join(sorted(self.own_names)) or "another"
         other = f"is of the source's table {name}" if name else "does not name its source table"
         return f"{other}, and the rows of this table are those of {ours}"
 
@@ -106,14 +106,14 @@ class OwnTable:
     def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decoded`."""
         others = self._others(messages)
-        kept = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
-        some = messages.take(pa.array(kept)) if others else messages
-        decoded = moved_results(decode(some), kept)
+        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
+        some = messages.take(pa.array(own_positions)) if others else messages
+        decoded = moved_results(decode(some), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(some)
         if decoded.truncated is not None:  # perhaps the only message of its table
-            at = int(np.searchsorted(kept, decoded.truncated))
+            at = int(np.searchsorted(own_positions, decoded.truncated))
             tables.setdefault(names[at], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = some.num_rows - decoded.bad.num_rows - decoded.skipped
@@ -129,7 +129,7 @@ class OwnTable:
 
     def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Messages that are not taken, and the names of their source tables."""
-        if not self.choice.own and not self.choice.others:
+        if not self.choice.own_names and not self.choice.others:
             return {}
         topics = messages.column("topic").to_pylist()
         is_message = valid_of(messages.column("value")).tolist()

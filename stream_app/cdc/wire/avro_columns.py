@@ -29,7 +29,7 @@ class AvroLeaf(Protocol):
     """The values of one type that is not a record, in m messages."""
 
     @property
-    def of(self) -> AvroType:
+    def avro_type(self) -> AvroType:
         """Their type."""
         ...
 
@@ -43,22 +43,22 @@ class AvroLeaf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptValues:
+class _IntactValues:
     """The values of messages that are not broken; implements `AvroLeaf`."""
 
-    of: AvroType
+    avro_type: AvroType
     walk: ValueCursor
     values: AvroValues
-    kept: Bools
+    intact: Bools
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
         assert self.values.numbers is not None
-        return pa.array(self.values.numbers[self.kept[self.values.rows]])
+        return pa.array(self.values.numbers[self.intact[self.values.rows]])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.walk.binary(self.values, self.kept)
+        return self.walk.binary(self.values, self.intact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ class WireColumn:
 
     Attributes:
         reading: how the column is cast.
-        values: the values of `reading.wire_type(kind)`, or binary for BYTES.
+        values: the values of `reading.wire_type(json_kind)`, or binary for BYTES.
         odd: bool [s]; images with a value that is left to the slow path.
     """
 
     reading: ColumnReading
-    kind: JsonKind
+    json_kind: JsonKind
     values: pa.Array
     odd: Bools
 
@@ -81,16 +81,20 @@ def wire_column(
     reading: ColumnReading,
     sides: Sequence[tuple[AvroValues | None, Int64s]],
     walk: ValueCursor,
-    kept: Bools,
+    intact: Bools,
 ) -> WireColumn:
     """Make one column: the images of the first side, followed by those of the second.
 
     Args:
         sides: for each side, the values of the column, and the messages that have such an
             image.
-        kept: bool [n]; messages that are not broken.
+        intact: bool [n]; messages that are not broken.
     """
-    kinds = {values.of.kind for values, _ in sides if values is not None and values.of is not None}
+    kinds = {
+        values.avro_type.kind
+        for values, _ in sides
+        if values is not None and values.avro_type is not None
+    }
     convert = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
     columns, odds = [], []
     if convert is None:
@@ -99,17 +103,17 @@ def wire_column(
     else:
         kind, as_wire, reading, empty = convert
     for values, rows in sides:
-        image_count = int(kept[rows].sum())
+        image_count = int(intact[rows].sum())
         odd: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, empty)
         if values is not None:
-            image_of = np.empty(len(kept), np.int64)
-            image_of[rows[kept[rows]]] = np.arange(image_count)
-            places = image_of[values.rows[kept[values.rows]]]
-            if convert is None or values.of is None or values.of.kind == "null":
-                odd[places] = values.of is None or values.of.kind != "null"
+            image_of = np.empty(len(intact), np.int64)
+            image_of[rows[intact[rows]]] = np.arange(image_count)
+            places = image_of[values.rows[intact[values.rows]]]
+            if convert is None or values.avro_type is None or values.avro_type.kind == "null":
+                odd[places] = values.avro_type is None or values.avro_type.kind != "null"
             else:
-                wire = as_wire(_KeptValues(values.of, walk, values, kept))
+                wire = as_wire(_IntactValues(values.avro_type, walk, values, intact))
                 odd[places[~valid_of(wire)]] = True
                 column = _at(wire, places, image_count)
         columns.append(column)
@@ -132,7 +136,7 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireC
         leaf: a value of each image, or null.
         present: bool [s]; which images have a value.
     """
-    convert = _conversion(reading, leaf.of.kind)
+    convert = _conversion(reading, leaf.avro_type.kind)
     odd: Bools = np.zeros(len(present), np.bool_)
     if convert is None:
         kind = reading.usual_kind()
@@ -238,20 +242,24 @@ def _texts(leaf: AvroLeaf) -> pa.Array:
 
 
 def _symbols(leaf: AvroLeaf) -> pa.Array:
-    symbols = pa.array(leaf.of.symbols, pa.string())
+    symbols = pa.array(leaf.avro_type.symbols, pa.string())
     chosen = leaf.numbers().fill_null(-1).to_numpy()
     return values_at(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:
     """The text of each value, null where it is none: strings [m]."""
-    return (_symbols if leaf.of.kind == "enum" else _texts)(leaf)
+    return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
 
 
-def texts_of(values: AvroValues | None, walk: ValueCursor, kept: Bools) -> pa.Array:
+def texts_of(values: AvroValues | None, walk: ValueCursor, intact: Bools) -> pa.Array:
     """A text of each message, null where it has none: strings [n]."""
-    count = len(kept)
-    if values is None or values.of is None or values.of.kind not in ("string", "enum"):
+    count = len(intact)
+    if (
+        values is None
+        or values.avro_type is None
+        or values.avro_type.kind not in ("string", "enum")
+    ):
         return pa.nulls(count, pa.string())
-    texts = leaf_texts(_KeptValues(values.of, walk, values, kept))
-    return _at(texts, values.rows[kept[values.rows]], count)
+    texts = leaf_texts(_IntactValues(values.avro_type, walk, values, intact))
+    return _at(texts, values.rows[intact[values.rows]], count)

@@ -144,7 +144,7 @@ def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
         if not 0 <= declared.size <= _SIZE_MAX:
             raise ValueError(f"the size of a fixed is {declared.size}")
         return declared.size > 0
-    inner = [_check(one, depth + 1, types) for _, one in declared.fields]
+    inner = [_check(field_type, depth + 1, types) for _, field_type in declared.fields]
     for branch in declared.branches:
         _check(branch, depth + 1, types)
     if declared.items is not None:
@@ -205,7 +205,7 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     attributes = inner.attributes
     semantic = str(attributes.get("connect.name", ""))
     parameters = {
-        str(key): str(one) for key, one in attributes.get("connect.parameters", {}).items()
+        str(key): str(value) for key, value in attributes.get("connect.parameters", {}).items()
     }
     if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
         semantic = DECIMAL

@@ -113,7 +113,7 @@ def _unwrapped(
     for at_rows, bodies in parts:
         places[at_rows] = begin + np.arange(len(bodies))
         begin += len(bodies)
-    bodies = pa.concat_arrays([one for _, one in parts])
+    bodies = pa.concat_arrays([part for _, part in parts])
     column = bodies.take(pa.array(np.maximum(places, 0), mask=places < 0))
     at = messages.schema.get_field_index("value")
     return messages.set_column(at, pa.field("value", pa.binary()), column), reasons
@@ -125,8 +125,8 @@ def _event(value: bytes) -> dict[str, Any]:
         raise UnreadableRecordError("has no specversion, so it is not a CloudEvent")
     check_once(event, _NAMES)
     if event.get("data") is None:
-        what = "has its data in base64" if "data_base64" in event else "has no data"
-        raise UnreadableRecordError(f"{what}, so it is a CloudEvent without a row")
+        problem = "has its data in base64" if "data_base64" in event else "has no data"
+        raise UnreadableRecordError(f"{problem}, so it is a CloudEvent without a row")
     return event
 
 
@@ -149,12 +149,12 @@ def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
     rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
     heads = slices_of(raw, offsets[:-1][rows], first[rows] + 1)
     bodies = slices_of(raw, begins[rows], ends[rows])
-    kept, attributes = _attributes(heads, data.attributes)
-    bodies = bodies if len(kept) == len(rows) else bodies.take(pa.array(kept))
-    made, odd = data.together(bodies, attributes)
+    parsed, attributes = _attributes(heads, data.attributes)
+    bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
+    unwrapped, odd = data.together(bodies, attributes)
     if odd.any():
-        kept, made = kept[~odd], made.filter(pa.array(~odd))
-    return rows[kept], made
+        parsed, unwrapped = parsed[~odd], unwrapped.filter(pa.array(~odd))
+    return rows[parsed], unwrapped
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
@@ -175,11 +175,14 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
             parts.append((rows, columns))
     if not parts:
         return np.empty(0, np.int64), {name: pa.array([], pa.string()) for name in names}
-    rows = np.concatenate([one for one, _ in parts])
+    rows = np.concatenate([part for part, _ in parts])
     columns = [pa.concat_arrays([columns[at] for _, columns in parts]) for at in range(len(schema))]
     has_version = np.asarray(columns[0].is_valid())
     if not has_version.all():
-        rows, columns = rows[has_version], [one.filter(pa.array(has_version)) for one in columns]
+        rows, columns = (
+            rows[has_version],
+            [column.filter(pa.array(has_version)) for column in columns],
+        )
     return rows, dict(zip(names, columns[1:], strict=True))
 
 
@@ -188,10 +191,10 @@ class EventFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        of: the format of the messages within.
+        inner: the format of the messages within.
     """
 
-    of: MessageFormat
+    inner: MessageFormat
     data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -215,7 +218,7 @@ class EventFormat:
 
     def _decoded(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
         inner, reasons = _unwrapped(messages, self.data, alone=alone)
-        decoded = self.of.decode(inner)
+        decoded = self.inner.decode(inner)
         if not reasons:
             return decoded
         # The format has skipped them like tombstones.
@@ -230,10 +233,10 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        of: the facts of these messages.
+        inner: the facts of these messages.
     """
 
-    of: SourceFacts
+    inner: SourceFacts
     data: EventData
 
     def facts(self) -> SourceFacts:
@@ -241,28 +244,28 @@ class EventSource:
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.of.versions is None else self.versions,
-            change_times=None if self.of.change_times is None else self.change_times,
+            versions=None if self.inner.versions is None else self.versions,
+            change_times=None if self.inner.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
         inner, reasons = _unwrapped(messages, self.data, alone=False)
-        origins = self.of.origins(inner)
+        origins = self.inner.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.of.describe(unwrapped(messages, self.data), options)
+        return self.inner.describe(unwrapped(messages, self.data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.of.versions is not None
-        return self.of.versions(unwrapped(messages, self.data), options)
+        assert self.inner.versions is not None
+        return self.inner.versions(unwrapped(messages, self.data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.of.change_times is not None
-        return self.of.change_times(unwrapped(messages, self.data))
+        assert self.inner.change_times is not None
+        return self.inner.change_times(unwrapped(messages, self.data))

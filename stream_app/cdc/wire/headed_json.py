@@ -55,7 +55,7 @@ class HeadedJson:
     key_name: str
     schema: pa.Schema
     text_keys: str = ""
-    _made: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
+    _formats: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -108,8 +108,8 @@ class HeadedJson:
             try:
                 decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
-                what = f"has a key that {problem}" if deletes else str(problem)
-                reasons |= dict.fromkeys(at.tolist(), what)
+                reason = f"has a key that {problem}" if deletes else str(problem)
+                reasons |= dict.fromkeys(at.tolist(), reason)
                 continue
             some = messages if len(at) == messages.num_rows else messages.take(pa.array(at))
             bodies = unframed(framed.take(pa.array(at)))
@@ -121,12 +121,12 @@ class HeadedJson:
             yield moved_results(decoded, at.astype(np.int32))
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
-        known = self._made.get((deletes, number))
-        if known is None:
+        decoder = self._formats.get((deletes, number))
+        if decoder is None:
             make = self.make_deletes if deletes else self.make
             assert make is not None
-            known = self._made[deletes, number] = make(number)
-        return known
+            decoder = self._formats[deletes, number] = make(number)
+        return decoder
 
 
 def unframed(messages: pa.Array) -> pa.Array:

@@ -125,7 +125,7 @@ def _fields(place: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     for name in order:
         inner, nullable = place.at(properties[name]).followed()
         described = _described(inner.schema)
-        by_connect = any("connect.index" in one for one in (properties[name], inner.schema))
+        by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
         may_lack = name not in required and not by_connect
         described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
         if depth and name in _IMAGES and described["type"] == "struct":

@@ -58,12 +58,12 @@ def rewritten(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
 class _Rewriting:
     """Implements `message_format.MessageFormat`."""
 
-    of: MessageFormat
+    inner: MessageFormat
     rewrite: _Rewrite
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.of.decode(rewritten(messages, self.rewrite))
+        decoded = self.inner.decode(rewritten(messages, self.rewrite))
         return replace(decoded, bad=_with_guids(as_received(decoded.bad, messages)))
 
 
@@ -81,17 +81,17 @@ def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> Fo
     rewrite_of = partial(rewriting, declaration.name, declaration.section, registries)
     return replace(
         declaration,
-        make=partial(_made, declaration, rewrite_of),
+        make=partial(_format_of, declaration, rewrite_of),
         survey=partial(_survey, declaration, rewrite_of),
         facts=partial(_facts, declaration, rewrite_of),
     )
 
 
-def _made(
+def _format_of(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
 ) -> MessageFormat:
-    made, rewrite = declaration.make(setup), rewrite_of(setup.options)
-    return made if rewrite is None else _Rewriting(made, rewrite)
+    decoder, rewrite = declaration.make(setup), rewrite_of(setup.options)
+    return decoder if rewrite is None else _Rewriting(decoder, rewrite)
 
 
 def _survey(
@@ -122,23 +122,23 @@ def _facts(
 
 @dataclass(frozen=True, slots=True)
 class _RewritingSource:
-    of: SourceFacts
+    inner: SourceFacts
     rewrite: _Rewrite
 
     def origins(self, messages: pa.RecordBatch) -> Any:
         """See `message_format.SourceFacts`."""
-        return self.of.origins(rewritten(messages, self.rewrite))
+        return self.inner.origins(rewritten(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
         """See `message_format.SourceFacts`."""
-        return self.of.describe(rewritten(messages, self.rewrite), options)
+        return self.inner.describe(rewritten(messages, self.rewrite), options)
 
     def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
         """See `message_format.SourceFacts`."""
-        assert self.of.versions is not None
-        return self.of.versions(rewritten(messages, self.rewrite), options)
+        assert self.inner.versions is not None
+        return self.inner.versions(rewritten(messages, self.rewrite), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.of.change_times is not None
-        return self.of.change_times(rewritten(messages, self.rewrite))
+        assert self.inner.change_times is not None
+        return self.inner.change_times(rewritten(messages, self.rewrite))

@@ -100,7 +100,7 @@ def schemas_of(
             where=f"source.{section}",
             fix=f'give the address of the schema registry: {section}."{URL}" = "http://…"',
         )
-    return registries.at(urls, options.get(USER_INFO, ""), section, _id_kind(options))
+    return registries.schemas_at(urls, options.get(USER_INFO, ""), section, _id_kind(options))
 
 
 def _id_kind(options: Mapping[str, str]) -> IdKind:

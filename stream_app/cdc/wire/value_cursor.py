@@ -36,20 +36,26 @@ class AvroValues:
     """The values of one type in those messages that have one.
 
     Attributes:
-        of: the type of the values, never a union; None for values of several types, which are not
-            read.
+        avro_type: the type of the values, never a union; None for values of several types, which
+            are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
         starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
         fields: the fields of a record, by name.
     """
 
-    of: AvroType | None
+    avro_type: AvroType | None
     rows: Int64s
     numbers: npt.NDArray[np.generic] | None = None
     starts: Int64s | None = None
     lengths: Int64s | None = None
     fields: dict[str, AvroValues] = field(default_factory=dict)
+
+
+def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
+    """Signed numbers from their zigzag encoding, which folds the sign into the lowest bit: [n]."""
+    lowest = np.uint64(1)
+    return ((numbers >> lowest) ^ (~(numbers & lowest) + lowest)).view(np.int64)
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
@@ -120,8 +126,8 @@ class ValueCursor:
 
     def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         chosen = self._longs(rows)
-        known = (chosen >= 0) & (chosen < len(avro_type.branches))
-        self._lose(rows[~known])
+        is_branch = (chosen >= 0) & (chosen < len(avro_type.branches))
+        self._lose(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
             some = rows[chosen == number]
@@ -149,9 +155,7 @@ class ValueCursor:
 
     def _longs(self, rows: Int64s) -> Int64s:
         """Numbers of variable length, zigzag: int64 [m]."""
-        numbers = self._varints(rows)
-        one = np.uint64(1)
-        return ((numbers >> one) ^ (~(numbers & one) + one)).view(np.int64)
+        return from_zigzag(self._varints(rows))
 
     def _varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
         """Numbers of variable length, least significant seven bits first: uint64 [m]."""
@@ -184,8 +188,8 @@ class ValueCursor:
                 self._longs(with_size)
             left = np.abs(count)
             self._lose(rows[left > _ITEMS_MAX])
-            kept = (left > 0) & (self.at[rows] < self._limit)
-            rows, left = rows[kept], left[kept]
+            unread = (left > 0) & (self.at[rows] < self._limit)
+            rows, left = rows[unread], left[unread]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -203,14 +207,14 @@ class ValueCursor:
     def _lose(self, rows: Int64s) -> None:
         self.at[rows] = self._limit
 
-    def binary(self, values: AvroValues, kept: Bools) -> pa.Array:
+    def binary(self, values: AvroValues, intact: Bools) -> pa.Array:
         """Bytes as an array, for the kept messages: binary.
 
         Args:
-            kept: bool [n]; no broken message.
+            intact: bool [n]; no broken message.
         """
         assert values.starts is not None
         assert values.lengths is not None
-        mask = kept[values.rows]
+        mask = intact[values.rows]
         starts = values.starts[mask]
         return slices_of(self._data, starts, starts + values.lengths[mask])

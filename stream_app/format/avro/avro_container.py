@@ -232,6 +232,7 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
 
 
 def _read(data: bytes) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of each block, and check the digest after the last one."""
     if data[: len(_MAGIC)] != _MAGIC:
         raise ValueError("it does not begin as one")
     source = io.BytesIO(data)

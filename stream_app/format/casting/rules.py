@@ -95,12 +95,14 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     """Whether files that hold a column as `stored` can be read as `wanted`."""
     if stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None:
         return True
-    then = {member.field_id: member.data_type for member in members(stored)}
+    stored_types = {member.field_id: member.data_type for member in members(stored)}
     return (
         stored.is_nested
         and stored.root is wanted.root
         and stored.length == wanted.length
-        and all(_can_be_member(then.get(now.field_id), now.data_type) for now in members(wanted))
+        and all(
+            _can_be_member(stored_types.get(now.field_id), now.data_type) for now in members(wanted)
+        )
     )
 
 
@@ -146,19 +148,19 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         inside = [values.items, values.keys]
     else:
         inside = [values.values]
-    then = {
+    stored_members = {
         member.field_id: (member.data_type, column)
         for member, column in zip(members(stored), inside, strict=True)
     }
     length = len(values if wanted.root is TypeRoot.ROW else inside[0])
     inner = []
-    for now in members(wanted):
-        if now.field_id in then:
-            data_type, column = then[now.field_id]
-            member = read_as(column, data_type, now.data_type)
-            inner.append(cast_with_members(member, arrow_type(now.data_type)))
+    for wanted_member in members(wanted):
+        if wanted_member.field_id in stored_members:
+            data_type, column = stored_members[wanted_member.field_id]
+            member = read_as(column, data_type, wanted_member.data_type)
+            inner.append(cast_with_members(member, arrow_type(wanted_member.data_type)))
         else:
-            inner.append(pa.nulls(length, arrow_type(now.data_type)))
+            inner.append(pa.nulls(length, arrow_type(wanted_member.data_type)))
     if wanted.root is TypeRoot.ROW:
         rows = pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
         return cast_with_members(rows, kind)  # else writers refuse null ROWs' values

@@ -65,11 +65,11 @@ class BlobIndex:
         return older
 
     def sizes(self) -> Rows:
-        """The bytes that each row takes in the file: int64 [n]."""
+        """Return the bytes that each row takes in the file: int64 [n]."""
         return np.maximum(self.lengths, 0)
 
     def values(self, source: Source, rows: Rows) -> pa.Array:
-        """The values of ascending rows, binary [k].
+        """Return the values of ascending rows, binary [k].
 
         Raises:
             CorruptFileError: a record is not what was written.
@@ -98,7 +98,7 @@ class BlobIndex:
         return parts.take(pa.array(places, mask=wanted < 0))
 
     def _bytes_of(self, source: Source, held: Rows, sizes: Rows) -> bytes:
-        """The records of rows; one request for those that lie side by side."""
+        """Return the records of rows; adjacent records take one request."""
         begins = self.starts[held]
         ends = begins + sizes
         firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(held)])
@@ -111,6 +111,7 @@ class BlobIndex:
 
 
 def _check_records(data: bytes, begins: Rows, sizes: Rows) -> None:
+    """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
     raw, ends = np.frombuffer(data, np.uint8), begins + sizes
@@ -130,7 +131,7 @@ def _check_records(data: bytes, begins: Rows, sizes: Rows) -> None:
 
 
 def read_blob_index(source: Source, row_count: int) -> BlobIndex:
-    """The records of a file of BLOBs.
+    """Read the records of a file of BLOBs.
 
     Raises:
         CorruptFileError: the file is none, or has another number of rows.

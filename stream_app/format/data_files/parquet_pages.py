@@ -231,6 +231,7 @@ class PagedGroups:
         }
 
     def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
+        """Return the ranges of rows whose page statistics may pass the condition."""
         footer, tested = self._file.metadata, self._choice.columns
         spans = {name: columns[name][0].index("column") for name, _ in tested}
         indexes = self._read_all({name: span for name, span in spans.items() if span})

@@ -144,6 +144,7 @@ class _OpenFile:
         return rows_of_a_batch(row_bytes, self._batch_rows)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the batches of a row group, each with the place of its first row."""
         metadata = self._file.metadata.row_group(group)
         row_count = 0
         for batch in self._file.iter_batches(

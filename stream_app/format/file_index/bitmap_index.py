@@ -118,6 +118,7 @@ class _PlacedBitmaps:
 
 
 def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
+    """Return the bitmaps of values; a value of one row has its row number as an offset."""
     rows, starts = values.rows_by_value()
     counts = np.diff(starts)
     offsets = -1 - rows[np.minimum(starts[:-1], max(len(rows) - 1, 0))].astype(np.int64)

@@ -134,6 +134,7 @@ def encode_manifest(
 
 
 def _manifest_schema(partition_type: RowType) -> dict[str, object]:
+    """Return the Avro schema of a manifest, with Iceberg's field ids."""
     file_fields = [
         _required(134, "content", "int"),
         _required(100, "file_path", "string"),

@@ -230,7 +230,9 @@ def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
         metadata[_DICTIONARY_OFFSET] = integer_value(span.start)
     fields = {
         _FILE_OFFSET: integer_value(span.end),
-        _METADATA: RawValue(chosen.chunk.fields[_METADATA].kind, struct_bytes(_sorted(metadata))),
+        _METADATA: RawValue(
+            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sorted(metadata))
+        ),
     }
     return struct_bytes(fields)
 
@@ -241,4 +243,4 @@ def _sorted(fields: RawStruct) -> RawStruct:
 
 def _count(number: int) -> RawValue:
     """Encode a 32-bit integer."""
-    return integer_value(number)._replace(kind=I32)
+    return integer_value(number)._replace(type_code=I32)

@@ -28,10 +28,10 @@ class RawValue(NamedTuple):
     """A value that is not decoded.
 
     Attributes:
-        kind: the protocol's type code, which distinguishes true and false.
+        type_code: the protocol's type code, which distinguishes true and false.
     """
 
-    kind: int
+    type_code: int
     data: bytes
 
 
@@ -69,7 +69,7 @@ def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
     last = 0
     for number, value in fields.items():
         assert 0 < number - last <= 0x0F, "fields are in order and near each other"
-        parts += (bytes([(number - last) << 4 | value.kind]), value.data)
+        parts += (bytes([(number - last) << 4 | value.type_code]), value.data)
         last = number
     return b"".join((*parts, b"\0"))
 
@@ -80,8 +80,8 @@ def members(value: RawValue) -> list[bytes]:
     Raises:
         ValueError: the value is not a list.
     """
-    if value.kind != _LIST:
-        raise ValueError(f"kind {value.kind} is not a list")
+    if value.type_code != _LIST:
+        raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
     count, kind, at = _list_header(data, 0)
     bounds = [at]
@@ -108,8 +108,8 @@ def integer(value: RawValue) -> int:
     Raises:
         ValueError: the value is of another kind.
     """
-    if value.kind not in _INTEGERS:
-        raise ValueError(f"kind {value.kind} is not an integer")
+    if value.type_code not in _INTEGERS:
+        raise ValueError(f"type {value.type_code} is not an integer")
     return _zigzag(value.data, 0)[0]
 
 
@@ -207,6 +207,7 @@ def _behind_list(data: bytes, position: int, depth: int) -> int:
 
 
 def _behind_struct(data: bytes, position: int, depth: int) -> int:
+    """Return the position behind a struct."""
     if depth > _DEEPEST:
         raise ValueError("structs lie too deep within each other")
     while True:

@@ -56,12 +56,12 @@ class NewestTransaction:
     """The newest transaction of a connector.
 
     Attributes:
-        at: the position of its commit in the log.
+        log_position: the position of its commit in the log.
         log: the log in which the job has begun; positions of another one cannot be compared.
     """
 
     position: SourcePosition
-    at: LogPosition
+    log_position: LogPosition
     log: str = ""
 
 
@@ -87,7 +87,7 @@ class LogProgress:
         if not sources:
             return BEFORE_ALL
         # The connector "shop.eu" has the topics "shop.eu.…", and the connector "shop" the others.
-        return (*self.newest[max(sources, key=len)].at, LAST_OF_ALL)
+        return (*self.newest[max(sources, key=len)].log_position, LAST_OF_ALL)
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""
@@ -102,7 +102,7 @@ class Doubt:
         fix: the remedy; empty if the doubt resolves itself.
     """
 
-    what: str
+    reason: str
     fix: str = ""
 
 

@@ -66,10 +66,10 @@ class BorderDoubts:
             )
         with_ends = np.unique(self.before["partition"]).tolist()
         for topic in sorted({partitions[code][0] for code in with_ends}):
-            count = sum(one == topic for one, _ in self.newest)
+            count = sum(name == topic for name, _ in self.newest)
             if count > 1:
-                what = f"the topic {topic} has {count} partitions, so it has no order"
-                yield Doubt(what, _TOPIC_FIX)
+                reason = f"the topic {topic} has {count} partitions, so it has no order"
+                yield Doubt(reason, _TOPIC_FIX)
 
     def _of_logs(self) -> Iterator[Doubt]:
         facts = self.facts
@@ -80,8 +80,10 @@ class BorderDoubts:
         for source, newest in self.progress.newest.items():
             of_source = self.before[self.before["source"] == facts.pending.sources.code(source)]
             for end in of_source[of_source["log"] != newest.log][:1]:
-                what = f"transaction {end['id']} of {source} is of another server than earlier ones"
-                yield Doubt(what, _LOG_FIX)
+                reason = (
+                    f"transaction {end['id']} of {source} is of another server than earlier ones"
+                )
+                yield Doubt(reason, _LOG_FIX)
         for source, newest in self.progress.newest.items():
             of_newest = self.before["id"] == newest.position.transaction
             for end in self.before[of_newest]:

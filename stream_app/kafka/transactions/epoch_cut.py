@@ -56,14 +56,15 @@ class EpochCut:
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
         border: the facts about the source at the epoch's end.
-        open: some transactions that are not whole before the offsets that were read, in words.
+        open_transactions: some transactions that are not whole up to the offsets that were read,
+            in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
         untopical: tables with changes, by their names in markers, that none of the topics carries.
     """
 
     ends: PartitionOffsets
     border: Border
-    open: Sequence[str]
+    open_transactions: Sequence[str]
     is_overtaken: bool
     untopical: frozenset[str]
 
@@ -71,7 +72,7 @@ class EpochCut:
 def cut_epoch(
     pending: PendingMessages,
     newest: PartitionOffsets,
-    known: LogProgress,
+    earlier: LogProgress,
     topics: Collection[str] = (),
     *,
     is_forced: bool = False,
@@ -80,11 +81,11 @@ def cut_epoch(
 
     Args:
         newest: the end of each partition of all topics of the job.
-        known: the progress where the pending messages begin.
+        earlier: the progress where the pending messages begin.
         topics: further topics of the job, which have come since.
         is_forced: whether transactions whose rest does not come pass as whole.
     """
-    facts = PendingTransactions.of(pending, known)
+    facts = PendingTransactions.of(pending, earlier)
     collections = collections_of(pending, {*topics, *(topic for topic, _ in newest)})
     binding = facts.binding()
     lacking = _lacking(facts, binding, collections)
@@ -108,10 +109,10 @@ def cut_epoch(
         ends=dict(zip(pending.partitions, ends.tolist(), strict=True)),
         border=Border(
             progress=progress,
-            advances=newest_ones != known.newest,
+            advances=newest_ones != earlier.newest,
             doubt=next(iter(doubts), None),
         ),
-        open=_open(facts, binding, is_open, lacking),
+        open_transactions=_open(facts, binding, is_open, lacking),
         is_overtaken=bool(complete[behind["transaction"]].any()),
         untopical=frozenset(
             pending.tables.names[code]
@@ -141,9 +142,9 @@ def _lacking(
     have = np.append(seen, 0)[np.searchsorted(arrived, wanted)] * np.isin(wanted, arrived)
     missing = counted["count"] - have
     return {  # a loop over the few that are not whole
-        (int(one["transaction"]), int(one["table"])): f"{count} of {one['count']} changes of "
-        f"{facts.pending.tables.names[one['table']]}"
-        for one, count in zip(counted[missing > 0], missing[missing > 0].tolist(), strict=True)
+        (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
+        f"{facts.pending.tables.names[row['table']]}"
+        for row, count in zip(counted[missing > 0], missing[missing > 0].tolist(), strict=True)
     }
 
 
@@ -169,10 +170,10 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
     return _before(last, binding, ~facts.ended)
 
 
-def _before(offsets: Int64s, binding: FactRows, asked: Bools) -> Bools:
+def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
     """The transactions of some that have a message before an offset of its partition: bool [t]."""
-    is_before = np.zeros(len(asked), np.bool_)
-    messages = binding[asked[binding["transaction"]]]
+    is_before = np.zeros(len(candidates), np.bool_)
+    messages = binding[candidates[binding["transaction"]]]
     is_before[messages["transaction"][messages["offset"] < offsets[messages["partition"]]]] = True
     return is_before
 
@@ -214,7 +215,7 @@ def _open(
     lacking: Mapping[tuple[int, int], str],
 ) -> list[str]:
     """The first transactions that are not whole, in words."""
-    words = {transaction: what for (transaction, _), what in lacking.items()}
+    words = {transaction: changes for (transaction, _), changes in lacking.items()}
     present = np.unique(binding["transaction"])
     return [
         f"transaction {facts.pending.transactions.names[code].replace(BETWEEN, ' ')} lacks "

@@ -63,7 +63,7 @@ def progress_at(
     followed = set(messages["partition"][is_later].tolist()) if newest else set()
     progress = {}
     for partition, code in facts.pending.partitions.items():
-        before = facts.known.partition(partition)
+        before = facts.earlier.partition(partition)
         seen = max(_position_of(inside, last_new.get(code)), before.top)
         top = max(
             seen, *(positions.get(partition, BEFORE_ALL) for positions in (awaited, repeated))
@@ -97,7 +97,7 @@ def _ends_of_repeats(
     partitions, awaited = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
     of_old = changes["partition"][facts.past(changes)]
     for code in np.unique(of_old).tolist():
-        awaited[partitions[code]] = facts.known.top_of_new(partitions[code][0])
+        awaited[partitions[code]] = facts.earlier.top_of_new(partitions[code][0])
     named = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, inverse, count = np.unique(named, axis=0, return_inverse=True, return_counts=True)
     again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]

@@ -174,14 +174,14 @@ class PendingMessages:
         ):
             self.reached, self.partitions, self._tops = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
-        for partition, known in progress.partitions.items():
-            self._tops[partition] = max(self._tops.get(partition, BEFORE_ALL), known.top)
+        for partition, state in progress.partitions.items():
+            self._tops[partition] = max(self._tops.get(partition, BEFORE_ALL), state.top)
         begins = np.array([begin.get(partition, 0) for partition in self.partitions], np.int64)
         if len(begins):
             for facts in (self.messages, self.ends):
                 facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
-            kept = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
-            self.counts.keep(kept)
+            has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
+            self.counts.keep(has_end)
         for partition, at in begin.items():
             self.reached.setdefault(partition, at)
             self._code(partition)

@@ -29,7 +29,7 @@ class PendingTransactions:
     """The t transactions of pending messages in p partitions, beside what earlier epochs had.
 
     Attributes:
-        known: the progress at the end of the epoch before.
+        earlier: the progress at the end of the epoch before.
         ends: the first END marker of each transaction.
         begun, ended: bool [t]; transactions with a BEGIN, and with an END.
         is_old: bool [t]; transactions that earlier epochs had, by the position of their END.
@@ -37,7 +37,7 @@ class PendingTransactions:
     """
 
     pending: PendingMessages
-    known: LogProgress
+    earlier: LogProgress
     messages: FactRows
     ends: FactRows
     counts: FactRows
@@ -47,21 +47,23 @@ class PendingTransactions:
     read_to: Int64s
 
     @classmethod
-    def of(cls, pending: PendingMessages, known: LogProgress) -> PendingTransactions:
+    def of(cls, pending: PendingMessages, earlier: LogProgress) -> PendingTransactions:
         """The transactions of messages that begin where a progress ends."""
         messages, ends = pending.messages.all(), pending.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
         begun, ended, is_old = (np.zeros(len(pending.transactions.names), np.bool_) for _ in "123")
         begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
         ended[ends["transaction"]] = True
-        for source, newest in known.newest.items():
+        for source, newest in earlier.newest.items():
             of_source = ends[ends["source"] == pending.sources.code(source)]
             has_position = of_source["position"][:, 0] >= 0
-            is_known = has_position & (compared(of_source["position"], newest.at) <= 0)
+            is_known = has_position & (compared(of_source["position"], newest.log_position) <= 0)
             is_old[of_source["transaction"][is_known]] = True
-        read_to = np.array([pending.reached[one] for one in pending.partitions], np.int64)
+        read_to = np.array(
+            [pending.reached[partition] for partition in pending.partitions], np.int64
+        )
         return cls(
-            pending, known, messages, ends, pending.counts.all(), begun, ended, is_old, read_to
+            pending, earlier, messages, ends, pending.counts.all(), begun, ended, is_old, read_to
         )
 
     def binding(self) -> FactRows:
@@ -79,17 +81,17 @@ class PendingTransactions:
 
     def past(self, messages: FactRows) -> Bools:
         """The mask of changes at or before the newest transaction of earlier epochs: bool [n]."""
-        newest = [self.known.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
+        newest = [self.earlier.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
         past: Bools = np.zeros(len(messages), np.bool_)
         for at in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
-            is_of = np.array([one == at for one in newest])[messages["partition"]]
+            is_of = np.array([top == at for top in newest])[messages["partition"]]
             past[is_of] = compared(messages["position"][is_of], at) <= 0
         past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
         return past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
         """The newest transaction of each connector, once the epoch has some END markers."""
-        newest = dict(self.known.newest)
+        newest = dict(self.earlier.newest)
         fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
         for code in np.unique(fresh["source"]).tolist():
             of_source = fresh[fresh["source"] == code]

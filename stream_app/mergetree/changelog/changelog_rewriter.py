@@ -96,6 +96,7 @@ class ChangelogRewriter:
         *,
         drop_deletes: bool,
     ) -> WrittenFiles:
+        """Merge sections window by window into data files, changelog files, or both."""
         merging, writes = self.merging, self.writes_changelog
         changelog = self.files.changelog_writer(level=level) if writes else None
         with ExitStack() as undo:
@@ -115,13 +116,14 @@ class ChangelogRewriter:
                     if changes.num_rows:
                         changelog.write(changes)
             files = [w.close() if w is not None else () for w in (data, changelog)]
-            done = WrittenFiles(data=files[0], changelog=files[1])
+            written = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
-        return done
+        return written
 
     def _changes(
         self, window: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
     ) -> pa.RecordBatch:
+        """Return the changes by which a window's earlier rows become the merged ones."""
         layout, may_change = self.merging.layout, part.may_change
         if not may_change.all():
             if merged.num_rows == len(may_change):

@@ -151,7 +151,7 @@ class CompactManager:
         return True
 
     def finished(self) -> RunningCompaction | None:
-        """The compaction that has finished and waits to be committed, if any."""
+        """Return the finished compaction that waits for its commit; None without one."""
         return self.running if self.running is not None and self.running.future.done() else None
 
     def apply(self, change: BucketChange) -> None:

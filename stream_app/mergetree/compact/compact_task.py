@@ -108,18 +108,18 @@ class CompactTask:
         if request.rewrite_all or stale or (at_top and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
-            done = self.rewriter.upgrade(file, request.unit.output_level)
-            self._note((file,), done.data, done.changelog)
+            written = self.rewriter.upgrade(file, request.unit.output_level)
+            self._note((file,), written.data, written.changelog)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
-        done = self.rewriter.rewrite(
+        written = self.rewriter.rewrite(
             sections,
             output_level=request.unit.output_level,
             drop_deletes=request.drop_deletes,
         )
         before = tuple(file for section in sections for run in section for file in run.files)
-        self._note(before, done.data, done.changelog)
+        self._note(before, written.data, written.changelog)
 
     def _note(
         self,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, pick_full
+from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, full_compaction_unit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactUnit
@@ -52,7 +52,7 @@ class Picker(Protocol):
         """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
-    def note_restored(self, before: Levels, now: Levels, running: CompactUnit | None) -> None:
+    def note_restored(self, before: Levels, after: Levels, running: CompactUnit | None) -> None:
         """Note that another writer changed the bucket."""
         ...
 
@@ -111,13 +111,13 @@ class MergeTreePicker:
     def note_restored(
         self,
         before: Levels,
-        now: Levels,
+        after: Levels,
         running: CompactUnit | None,  # noqa: ARG002
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in before.all_files()}
         self._has_flushed |= any(
-            file.level == 0 and file.file_name not in names for file in now.all_files()
+            file.level == 0 and file.file_name not in names for file in after.all_files()
         )
 
     def _due(self, levels: Levels, local_ms: int, *, rests: bool) -> CompactUnit | None:
@@ -136,7 +136,7 @@ class MergeTreePicker:
 
     def _full(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        return pick_full(
+        return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),
             lambda file: self.rewrite_all or self.must_rewrite(file),

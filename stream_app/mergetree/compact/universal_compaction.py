@@ -161,7 +161,7 @@ def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str
     return PickedRuns(count, output_level, reason)
 
 
-def pick_full(
+def full_compaction_unit(
     num_levels: int, runs: Runs, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> CompactUnit | None:
     """Return a unit of all files into the highest level; None if they are already there.
@@ -256,7 +256,7 @@ class FullAtRestCompaction:
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """Pick all files into the highest level at rest; else the universal rules' unit."""
-        if time.rests and (unit := pick_full(num_levels, runs)) is not None:
+        if time.rests and (unit := full_compaction_unit(num_levels, runs)) is not None:
             return unit
         return self.universal.pick(num_levels, runs, time)
 

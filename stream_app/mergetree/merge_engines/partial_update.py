@@ -85,14 +85,14 @@ class GroupedChanges:
         return self._changes(np.where(self.adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
 
     def value(
-        self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
+        self, column: pa.Array, name: str, group: SequenceGroup, aggregate: ColumnAggregate | None
     ) -> Folded:
         """Return a column of a group, with one value for each segment."""
-        if name in group.sequence or (how is None and self.adds.all()):
+        if name in group.sequence or (aggregate is None and self.adds.all()):
             return folded_column(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
-        if how is None:
+        if aggregate is None:
             return folded_column(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
-        return folded_column(column, self._of_group(group, _aggregated), how)
+        return folded_column(column, self._of_group(group, _aggregated), aggregate)
 
     def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
@@ -175,7 +175,7 @@ def grouped_changes(
 def _with_first_deletes(
     keys: KeySegments, kinds: npt.NDArray[np.int8]
 ) -> tuple[SegmentChanges, npt.NDArray[np.int8], Mask]:
-    """The rows of all keys as changes; a delete that begins a merged key makes two of them.
+    """Return the rows of all keys as changes; a delete that begins a merged key makes two of them.
 
     Args:
         kinds: int8 [m], of `keys.rows`.
@@ -304,8 +304,8 @@ class PartialUpdate:
         values = {}
         for name in names:
             if name in self.rules.group_of:
-                group, how = self.rules.group_of[name], self.rules.aggregates.get(name)
-                values[name] = grouped.value(column(name), name, group, how)
+                group, aggregate = self.rules.group_of[name], self.rules.aggregates.get(name)
+                values[name] = grouped.value(column(name), name, group, aggregate)
             else:
                 values[name] = folded_column(column(name), grouped.free, _NEWEST)
         return values, grouped.is_removed

@@ -76,7 +76,7 @@ class ChangeSum:
     open_updates: int = 0
 
     def __add__(self, other: ChangeSum) -> ChangeSum:
-        """The checksum of both together."""
+        """Return the checksum of both together."""
         return ChangeSum(self.total + other.total, self.open_updates + other.open_updates)
 
 

@@ -74,7 +74,7 @@ class DatabaseSnapshot:
         return any(position.is_named(transaction) for position in self.sources.values())
 
     def document(self) -> dict[str, Any]:
-        """The snapshot as a JSON document."""
+        """Return the snapshot as a JSON document."""
         return {"version": _VERSION, **asdict(self)}
 
 

@@ -31,7 +31,7 @@ def holds_whole_range(file: DataFileMeta) -> bool:
 
 
 def first_row(file: DataFileMeta) -> int:
-    """The number of a file's first row.
+    """Return the number of a file's first row.
 
     Raises:
         CorruptFileError: its rows have none.
@@ -65,7 +65,7 @@ class RowGroup:
 
 
 def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:
-    """The groups of a bucket's files, in the order of their rows.
+    """Return the groups of a bucket's files, in the order of their rows.
 
     Raises:
         CorruptFileError: the rows of a file have no numbers, or files that should have all rows of
@@ -97,7 +97,7 @@ def _group(files: Sequence[DataFileMeta]) -> RowGroup:
 
 
 def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:
-    """The rows that files hold: those of joined files count once.
+    """Return the number of rows that files hold; rows of joined files count once.
 
     Args:
         joins_files: whether the columns of a row may lie in several files.

@@ -51,7 +51,8 @@ from stream_app.model.options.file_options import (
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
 )
-from stream_app.model.options.option import Option, Value, declared_options, parse_integer
+from stream_app.model.options.merge_options import COLUMN_OPTIONS
+from stream_app.model.options.option import COLUMN_PREFIX, Option, Value, declared_options
 from stream_app.model.options.option_support import Purpose, is_left_by_engine, refusals
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
@@ -74,17 +75,8 @@ OPTIONS: dict[str, Option[Any]] = {
 """The options that stream_app reads."""
 
 _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
-
-
-def option_named(key: str) -> Option[Any] | None:
-    """Return the option of this current or older name; None if stream_app does not read it."""
-    return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
-
-
 _OLD_DEFAULT = "default-value"
 """An option of columns in Paimon before 1.0, without effect in later versions."""
-
-
 _SAID_IN_CONFIGURATION = {
     "path": "the warehouse, the database and the name say where the table is",
     "primary-key": "primary-keys of the configuration says it",
@@ -93,10 +85,22 @@ _SAID_IN_CONFIGURATION = {
     "scan.version": "give the version to a read",
     "scan.watermark": "give the watermark to a read",
 }
+"""The options that no table of stream_app stores, with what replaces them."""
+_FIX = {
+    Purpose.WRITE: "write it with the engine that made it, or use a table without these options",
+    Purpose.READ: "read it with Paimon's own readers",
+    Purpose.FIND: "use the engine that made the table; nothing was changed",
+    Purpose.EXPIRE: "use the engine that made the table; nothing was changed",
+}
+
+
+def option_named(key: str) -> Option[Any] | None:
+    """Return the option of this current or older name; None if stream_app does not read it."""
+    return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
 
 
 def option_problems(options: Mapping[str, str]) -> list[str]:
-    """Yield problems with a new table's options: unknown keys, wrong or unsupported values."""
+    """Return problems with a new table's options: unknown keys, wrong or unsupported values."""
     problems = []
     for key, value in options.items():
         option = option_named(key)
@@ -112,7 +116,7 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
-    """Yield the problem with the value of an option that stream_app reads."""
+    """Return the problem with the value of an option that stream_app reads; empty without one."""
     try:
         option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)
@@ -124,7 +128,7 @@ def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
 
 
 def _other_problems(key: str, value: str) -> list[str]:
-    """Yield the problem with an option that other engines read."""
+    """Return the problem with an option that other engines read; empty without one."""
     if key in CORE_KEYS:
         try:
             CORE_KEYS[key].parse(value)
@@ -146,31 +150,25 @@ def unknown_options(options: Mapping[str, str]) -> list[str]:
 
 
 def _is_known(key: str) -> bool:
-    if key.startswith("fields."):
+    if key.startswith(COLUMN_PREFIX):
         ends = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
         return key.endswith(tuple(f".{end}" for end in ends))
     return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PREFIXES)
 
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:
-    """Yield problems with options of columns (``fields.…``): unknown keys, wrong values."""
+    """Return problems with options of columns (``fields.…``): unknown keys, wrong values."""
     problems = []
     for key, value in options.items():
-        column, _, what = key.rpartition(".")
-        if not key.startswith("fields."):
+        if not key.startswith(COLUMN_PREFIX):
             continue
-        if what not in FIELD_KEYS:
-            problems.append(
-                unknown_name("option", key, [f"{column}.{known}" for known in FIELD_KEYS])
-            )
-        elif what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
-            problems.append(f"option {key!r}: {value!r} is neither true nor false")
-        elif what == "count-limit":
-            try:
-                if parse_integer(value) < 0:
-                    problems.append(f"option {key!r}: {value!r} is below 0")
-            except ValueError as problem:
-                problems.append(f"option {key!r}: {value!r} {problem}")
+        prefix, _, end = key.rpartition(".")
+        if end not in FIELD_KEYS:
+            keys = [f"{prefix}.{field_key}" for field_key in FIELD_KEYS]
+            problems.append(unknown_name("option", key, keys))
+        elif end in COLUMN_OPTIONS:
+            option = COLUMN_OPTIONS[end].of(prefix.removeprefix(COLUMN_PREFIX))
+            problems += _value_problems(option, key, value)
     return problems
 
 
@@ -234,19 +232,11 @@ def check_purpose(
     if not reasons:
         return
     fix = _FIX[purpose]
-    going = [key for key, refusal in refused if refusal.may_go] + unknown
-    if len(going) == len(reasons):
+    removable = [key for key, refusal in refused if refusal.may_go] + unknown
+    if len(removable) == len(reasons):
         fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
-        fix += " ".join(f"--unset {key}" for key in going)
+        fix += " ".join(f"--unset {key}" for key in removable)
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
-
-
-_FIX = {
-    Purpose.WRITE: "write it with the engine that made it, or use a table without these options",
-    Purpose.READ: "read it with Paimon's own readers",
-    Purpose.FIND: "use the engine that made the table; nothing was changed",
-    Purpose.EXPIRE: "use the engine that made the table; nothing was changed",
-}
 
 
 def _reason(key: str, value: str, why: str) -> str:

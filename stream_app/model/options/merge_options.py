@@ -5,9 +5,19 @@ Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 
 from __future__ import annotations
 
+from typing import Any
+
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
-from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, TEXT, Option
+from stream_app.model.options.option import (
+    BOOLEAN,
+    CHOICE,
+    DURATION,
+    INTEGER,
+    TEXT,
+    ColumnOption,
+    Option,
+)
 
 MERGE_ENGINE = Option(
     "merge-engine",
@@ -157,3 +167,32 @@ HISTORY_UNTRACKED_COLUMNS = Option(
     "values.",
     is_own=True,
 )
+
+NO_LIMIT = 2_147_483_647
+"""The ``count-limit`` of a column without one."""
+AGGREGATE_FUNCTION: ColumnOption[str | None] = ColumnOption(
+    "aggregate-function", TEXT, None, "Function that combines the column's values."
+)
+IGNORE_RETRACT = ColumnOption(
+    "ignore-retract", BOOLEAN, False, "-U and -D rows do not change the column."
+)
+LIST_AGG_DELIMITER = ColumnOption(
+    "list-agg-delimiter", TEXT, ",", "Delimiter between the texts that listagg joins."
+)
+DISTINCT = ColumnOption("distinct", BOOLEAN, False, "Each element is kept once.")
+NESTED_KEY: ColumnOption[str | None] = ColumnOption(
+    "nested-key", TEXT, None, "Key fields (comma separated) of the ROWs in an ARRAY."
+)
+COUNT_LIMIT = ColumnOption("count-limit", INTEGER, NO_LIMIT, "Maximum number of elements.")
+TS_FIELD: ColumnOption[str | None] = ColumnOption(
+    "ts-field", TEXT, None, "Time field of a MAP's ROWs; without it the last field."
+)
+
+COLUMN_OPTIONS: dict[str, ColumnOption[Any]] = {
+    option.end: option
+    for option in (
+        *(AGGREGATE_FUNCTION, IGNORE_RETRACT, LIST_AGG_DELIMITER, DISTINCT),
+        *(NESTED_KEY, COUNT_LIMIT, TS_FIELD),
+    )
+}
+"""The options of a column that merge engines read, by the end of their key."""

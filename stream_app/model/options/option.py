@@ -23,6 +23,9 @@ Parsed_co = TypeVar("Parsed_co", covariant=True)
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
+COLUMN_PREFIX = "fields."
+"""The beginning of the keys of columns' options."""
+
 _INT_MAX = 2_147_483_647
 _LONG_MAX = 9_223_372_036_854_775_807
 _BYTES = {
@@ -230,6 +233,24 @@ class Option(Generic[Value]):
             raise ValueError(f"is below the least value {least}")
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"is above the largest value {self.maximum}")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOption(Generic[Value]):
+    """One option of a column, with the key ``fields.<column>.<end>``.
+
+    Attributes:
+        end, kind, default, meaning: those of `Option`; the end is the key without the column.
+    """
+
+    end: str
+    kind: OptionKind[Value]
+    default: Value
+    meaning: str
+
+    def of(self, column: str) -> Option[Value]:
+        """Return the option of one column."""
+        return Option(f"{COLUMN_PREFIX}{column}.{self.end}", self.kind, self.default, self.meaning)
 
 
 def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:

@@ -194,7 +194,7 @@ _REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
 
 
 def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
-    """Return the keys for which a table is refused, in the table's order, with the reasons."""
+    """Yield the keys for which a table is refused, in the table's order, with the reasons."""
     by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
         for refusal in (*by_key.get(key, ()), *by_key[""]):

@@ -147,7 +147,7 @@ def _tokens(text: str) -> list[_SqlToken]:
 
 
 def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
-    """Return the parts between occurrences of a sign outside of brackets."""
+    """Yield the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
     for at, token in enumerate(tokens):
         depth += token.says("(") - token.says(")")
@@ -175,6 +175,7 @@ def _statement(tokens: _Tokens) -> Statement | None:
 
 
 def _altered(tokens: _Tokens) -> AlteredTable:
+    """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
     table = tokens.table()
     renames: list[Renaming] = []

@@ -145,20 +145,20 @@ _Tables = dict[Origin, TableRenames]
 def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, now_ms: int) -> None:
     origin = _origin(statement.table, database)
     renames = tables.get(origin, TableRenames())
-    gone = {*(pair.old for pair in statement.renames), *statement.dropped}
-    come = [*(pair.new for pair in statement.renames), *statement.added]
-    if gone or come:
-        present = (name for name in renames.present if name not in gone)
+    old_names = {*(pair.old for pair in statement.renames), *statement.dropped}
+    new_names = [*(pair.new for pair in statement.renames), *statement.added]
+    if old_names or new_names:
+        present = (name for name in renames.present if name not in old_names)
         unclear = tuple(
             pair
             for pair in statement.renames
-            if pair.new in gone or pair.old in {other.new for other in statement.renames}
+            if pair.new in old_names or pair.old in {other.new for other in statement.renames}
         )
         clear = tuple(pair for pair in statement.renames if pair not in unclear)
         tables[origin] = replace(
             renames,
             pairs=renames.pairs + clear,
-            present=tuple(dict.fromkeys((*present, *come))),
+            present=tuple(dict.fromkeys((*present, *new_names))),
             unclear=renames.unclear + unclear,
             since_ms=now_ms if unclear else renames.since_ms,
         )
@@ -181,8 +181,8 @@ def _rename(
 
 
 def _both(table: TableRenames, ghost: TableRenames) -> TableRenames:
-    gone = {pair.old for pair in ghost.pairs}
-    present = (name for name in table.present if name not in gone)
+    old_names = {pair.old for pair in ghost.pairs}
+    present = (name for name in table.present if name not in old_names)
     return TableRenames(
         pairs=table.pairs + ghost.pairs,
         present=tuple(dict.fromkeys((*present, *ghost.present))),

@@ -130,6 +130,7 @@ class DataType:
                 return self._scalar_text()
 
     def _scalar_text(self) -> str:
+        """Return the SQL name of a scalar type, with its arguments."""
         match self.root:
             case TypeRoot.VARCHAR if self.length == STRING_MAX:
                 return "STRING"
@@ -166,7 +167,7 @@ class DataType:
         return (*inner, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """Return the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
+        """Yield the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
@@ -196,8 +197,9 @@ class DataType:
         if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
             return False
         return all(
-            mine.fits_into(theirs, by_ids=by_ids) and (theirs.nullable or not mine.nullable)
-            for mine, theirs in zip(self.inner, other.inner, strict=True)
+            inner.fits_into(other_inner, by_ids=by_ids)
+            and (other_inner.nullable or not inner.nullable)
+            for inner, other_inner in zip(self.inner, other.inner, strict=True)
         )
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:
@@ -206,7 +208,7 @@ class DataType:
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
-        """Return the ids of fields of ROWs, at any depth."""
+        """Yield the ids of fields of ROWs, at any depth."""
         for field in self.fields:
             yield field.field_id
         for inner_type in self.inner:
@@ -274,6 +276,7 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
 
 
 def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
+    """Return the type of this name and arguments; None if there is no such type."""
     if name in _NO_ARGUMENT and first is None and not zone:
         return DataType(root=_NO_ARGUMENT[name])
     if name in _LENGTH and second is None and not zone:

@@ -54,7 +54,7 @@ def can_index(kind: str, data_type: DataType) -> bool:
 
 
 def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Return the reasons why Paimon could not write a table with these indexes."""
+    """Yield the reasons why Paimon could not write a table with these indexes."""
     indexes = indexed_columns(options)
     for index in indexes:
         yield from _index_problems(columns, index)
@@ -69,6 +69,7 @@ def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterato
 
 
 def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
+    """Yield problems with one index: its kind, its column and its settings."""
     key = f"{PREFIX}{index.kind}{COLUMNS}"
     settings = INDEX_SETTINGS.get(index.kind)
     if settings is None:

@@ -119,7 +119,7 @@ def _inner(name: str, data_type: DataType | None, field_id: int, depth: int) -> 
 def iceberg_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """Return texts about parts of a table that Iceberg's readers would see wrongly."""
+    """Yield texts about parts of a table that Iceberg's readers would see wrongly."""
     core = CoreOptions(options)
     if core[METADATA_ICEBERG_STORAGE] == DISABLED:
         return

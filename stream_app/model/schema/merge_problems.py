@@ -14,7 +14,10 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import CoreOptions, column_option_problems
 from stream_app.model.options.merge_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    DISTINCT,
     IGNORE_DELETE,
+    IGNORE_RETRACT,
+    LIST_AGG_DELIMITER,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     ROWKIND_FIELD,
@@ -91,6 +94,7 @@ def _keeps_first_problems(engine: str, options: Mapping[str, str]) -> Iterator[s
 def _partial_update_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield problems with sequence groups and aggregate functions of partial-update."""
     core = CoreOptions(options)
     yield from _conflicts(options)
     yield from _group_problems(columns, options)
@@ -130,6 +134,7 @@ def _conflicts(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    """Yield columns that sequence groups name and that are unknown or in several groups."""
     groups = sequence_groups(options)
     for sequence, following in groups:
         yield from (
@@ -150,15 +155,15 @@ def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
 def _aggregation_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield problems with the aggregate functions of merge-engine = aggregation."""
     core = CoreOptions(options)
     in_sequence = core.columns(SEQUENCE_FIELD)
     for column in columns:
         name = column.name
-        if core[AGGREGATION_REMOVE_RECORD_ON_DELETE] and is_on(
-            options, f"fields.{name}.ignore-retract"
-        ):
+        key = IGNORE_RETRACT.of(name).key
+        if core[AGGREGATION_REMOVE_RECORD_ON_DELETE] and is_on(options, key):
             yield (
-                f"{AGGREGATION_REMOVE_RECORD_ON_DELETE.key} and fields.{name}.ignore-retract "
+                f"{AGGREGATION_REMOVE_RECORD_ON_DELETE.key} and {key} "
                 "exclude each other: give one of them"
             )
         function = configured_function(options, name)
@@ -193,9 +198,9 @@ def _function_problems(
             yield f"{where}: {function} takes {traits.fitting}, and the column is {kind}"
         elif traits.of_rows:
             yield from _row_problems(kind, name, function, options)
-        distinct = is_on(options, f"fields.{name}.distinct")
-        if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
-            yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
+        key = DISTINCT.of(name).key
+        if is_on(options, key) and not LIST_AGG_DELIMITER.of(name).read(options):
+            yield f"{where}: with {key} the delimiter cannot be empty"
 
 
 def _row_problems(

@@ -14,20 +14,25 @@ from functools import cached_property
 
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
+    AGGREGATE_FUNCTION,
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    COUNT_LIMIT,
+    DISTINCT,
     IGNORE_DELETE,
+    IGNORE_RETRACT,
+    LIST_AGG_DELIMITER,
+    NESTED_KEY,
+    NO_LIMIT,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     SEQUENCE_FIELD,
+    TS_FIELD,
 )
-from stream_app.model.options.option import is_on
+from stream_app.model.options.option import COLUMN_PREFIX
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 
-_FIELDS = "fields."
 _GROUP = ".sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
-NO_LIMIT = 2_147_483_647
-"""The ``count-limit`` of a column without one."""
 LAST_VALUE = "last_value"
 LAST_NON_NULL = "last_non_null_value"
 PRIMARY_KEY = "primary-key"
@@ -107,8 +112,8 @@ class MergeRules:
         """The columns that count a record twice if it is stored twice."""
         return tuple(
             name
-            for name, how in self.aggregates.items()
-            if AGGREGATE_FUNCTIONS[how.function].counts and not how.takes_each_once
+            for name, aggregate in self.aggregates.items()
+            if AGGREGATE_FUNCTIONS[aggregate.function].counts and not aggregate.takes_each_once
         )
 
     @property
@@ -158,6 +163,7 @@ def _aggregation_rules(
 def _partial_update_rules(
     options: Mapping[str, str], _names: Iterable[str], primary_keys: Collection[str]
 ) -> MergeRules:
+    """Return the rules of partial-update; only columns of a group have functions."""
     core = CoreOptions(options)
     removing = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
     groups = tuple(
@@ -191,15 +197,16 @@ def sequence_groups(
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return the sequence groups in the options: sequence columns, and those that follow them."""
     return [
-        (_split(key.removeprefix(_FIELDS).removesuffix(_GROUP)), _split(value))
+        (_split(key.removeprefix(COLUMN_PREFIX).removesuffix(_GROUP)), _split(value))
         for key, value in options.items()
-        if key.startswith(_FIELDS) and key.endswith(_GROUP)
+        if key.startswith(COLUMN_PREFIX) and key.endswith(_GROUP)
     ]
 
 
 def configured_function(options: Mapping[str, str], name: str) -> str | None:
     """Return a column's aggregate function in the options; None: the engine's own rule."""
-    return options.get(f"{_FIELDS}{name}.aggregate-function", options.get(DEFAULT_FUNCTION))
+    function = AGGREGATE_FUNCTION.of(name).read(options)
+    return options.get(DEFAULT_FUNCTION) if function is None else function
 
 
 def _function_of(
@@ -216,22 +223,22 @@ def _function_of(
 
 
 def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAggregate:
-    prefix = f"{_FIELDS}{name}."
+    core = CoreOptions(options)
     return ColumnAggregate(
         function=function,
-        ignores_retract=is_on(options, f"{prefix}ignore-retract"),
-        delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
-        distinct=is_on(options, f"{prefix}distinct"),
+        ignores_retract=core[IGNORE_RETRACT.of(name)],
+        delimiter=core[LIST_AGG_DELIMITER.of(name)],
+        distinct=core[DISTINCT.of(name)],
         column=name,
         nested_key=nested_key(options, name),
-        count_limit=int(options.get(f"{prefix}count-limit", NO_LIMIT)),
-        time_field=options.get(f"{prefix}ts-field"),
+        count_limit=core[COUNT_LIMIT.of(name)],
+        time_field=core[TS_FIELD.of(name)],
     )
 
 
 def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     """Return the fields of ``fields.<column>.nested-key``."""
-    names = options.get(f"{_FIELDS}{name}.nested-key")
+    names = NESTED_KEY.of(name).read(options)
     return () if names is None else tuple(part.strip() for part in names.split(","))
 
 

@@ -114,6 +114,7 @@ def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
 def _expiry_problems(
     columns: RowType, partition_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield problems with the expiry of partitions and of rows."""
     core = CoreOptions(options)
     if "partition.expiration-time" in options and not partition_keys:
         yield "partition.expiration-time is set, and the table has no partitions: leave it out"
@@ -149,6 +150,7 @@ def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> Iterator[str]:
+    """Yield options that a table with or without a primary key cannot have."""
     core = CoreOptions(options)
     if core[STREAMING_READ_OVERWRITE]:
         if not primary_keys:
@@ -229,7 +231,7 @@ def _has(options: Mapping[str, str], key: str) -> bool:
 def index_problems(
     primary_keys: Collection[str], partition_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """Return the reasons why keys and options do not allow cross-partition upsert."""
+    """Yield the reasons why keys and options do not allow cross-partition upsert."""
     core = CoreOptions(options)
     crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
     if core[PARTITION_LOOKUP]:
@@ -254,6 +256,7 @@ def _lookup_problems(
     *,
     crosses: bool,
 ) -> Iterator[str]:
+    """Yield problems with the look-up of keys in all partitions."""
     key = PARTITION_LOOKUP.key
     if not primary_keys or not partition_keys:
         yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"

@@ -117,21 +117,22 @@ def _changes(refused: RefusedRows) -> str:
 
 
 def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
-    for name, how in rules.aggregates.items():
-        if how.ignores_retract or AGGREGATE_FUNCTIONS[how.function].takes_back:
+    """Yield the columns whose aggregate functions cannot undo a value."""
+    for name, aggregate in rules.aggregates.items():
+        if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_back:
             continue
-        ways = []
+        remedies = []
         if not rules.removes_on_delete:  # the two exclude each other
-            ways += [f"fields.{name}.ignore-retract = true leaves the column as it is"]
+            remedies += [f"fields.{name}.ignore-retract = true leaves the column as it is"]
         if RowKind.UPDATE_BEFORE in kinds:
-            ways += ["ignore-update-before = true leaves out the old rows of updates"]
+            remedies += ["ignore-update-before = true leaves out the old rows of updates"]
         if RowKind.DELETE in kinds and not _removes(rules, name):
-            ways += ["ignore-delete = true leaves out both"]
+            remedies += ["ignore-delete = true leaves out both"]
         group = rules.group_of.get(name)
         yield RefusedRows(
             kinds=kinds,
-            problem=f"column {name!r}: {cannot_undo(how.function)}",
-            fix=f"{'; '.join(ways)}: stream-app alter TABLE --set OPTION=true",
+            problem=f"column {name!r}: {cannot_undo(aggregate.function)}",
+            fix=f"{'; '.join(remedies)}: stream-app alter TABLE --set OPTION=true",
             sequence=() if group is None else group.sequence,
         )
 
@@ -142,16 +143,19 @@ def _of_nulls(
     rules: MergeRules,
     sent_kinds: frozenset[RowKind],
 ) -> Iterator[RefusedRows]:
+    """Yield the NOT NULL columns that a delete would leave without a value."""
     ordering = {name for group in rules.groups for name in group.sequence}
     merged = rules.group_of.keys() - ordering if rules.groups else rules.aggregates.keys()
     for column in columns:
         name = column.name
         if name not in merged or name in primary_keys or column.data_type.nullable:
             continue
-        how, kinds = rules.aggregates.get(name), sent_kinds
-        if how is None and _removes(rules, name):
+        aggregate, kinds = rules.aggregates.get(name), sent_kinds
+        if aggregate is None and _removes(rules, name):
             kinds -= {RowKind.DELETE}
-        elif how is not None and (how.ignores_retract or how.function not in _EMPTYING):
+        elif aggregate is not None and (
+            aggregate.ignores_retract or aggregate.function not in _EMPTYING
+        ):
             continue
         if kinds:
             group = rules.group_of.get(name)

@@ -268,7 +268,7 @@ def existing_problems(
 
 
 def unread_blobs(schema: TableSchema, column: DataField) -> str:
-    """The place of a column's BLOBs that stream_app does not read; empty if it reads them.
+    """Return the place of a column's BLOBs that stream_app does not read; empty if it reads them.
 
     With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
     that does not know the references would delete the files.
@@ -281,7 +281,7 @@ def unread_blobs(schema: TableSchema, column: DataField) -> str:
 
 
 def _blob_problems(columns: RowType) -> list[str]:
-    """The columns with BLOBs, which tables of Paimon's engines alone have."""
+    """Return problems with BLOB columns, which only tables of Paimon's engines have."""
     return [
         f"column {column.name!r} is {column.data_type}: stream_app only reads BLOBs, so make them "
         "BYTES"
@@ -296,6 +296,7 @@ def _key_problems(
     partition_keys: tuple[str, ...],
     options: Mapping[str, str],
 ) -> list[str]:
+    """Return problems with the keys of a table with a primary key."""
     problems = []
     core = CoreOptions(options)
     if core[SEQUENCE_SNAPSHOT_ORDERING] and not core[WRITE_ONLY]:

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
-from stream_app.model.options.merge_options import SEQUENCE_FIELD
-from stream_app.model.options.option import BOOLEAN, is_on, is_true
+from stream_app.model.options.merge_options import COLUMN_OPTIONS, SEQUENCE_FIELD
+from stream_app.model.options.option import BOOLEAN, COLUMN_PREFIX, is_on, is_true
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
 from stream_app.model.schema.merge_rules import (
     DEFAULT_FUNCTION,
-    NO_LIMIT,
     configured_function,
     nested_key,
 )
@@ -53,18 +52,10 @@ _OF_FILES = frozenset(
 _OF_ROWS = frozenset({"ignore-delete", "record-level.expire-time", "record-level.time-field"})
 """Options that may be altered; a running writer takes the new value."""
 
-_FIELDS = "fields."
-_FAMILIES = (_FIELDS, "sequence.", "partial-update.", "aggregation.")
+_FAMILIES = (COLUMN_PREFIX, "sequence.", "partial-update.", "aggregation.")
 
 ENDING_OPTIONS = tuple(key for key in OPTIONS if key in IMMUTABLE_OPTIONS | _OF_FILES)
 """Options whose change ends the jobs that write the table."""
-
-_DEFAULTS_OF_FIELDS = {
-    "ignore-retract": "false",
-    "distinct": "false",
-    "list-agg-delimiter": ",",
-    "count-limit": str(NO_LIMIT),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +111,7 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
         return schema.sequence_fields == CoreOptions(configured).columns(SEQUENCE_FIELD)
     if option is not None:
         return bool(option.read(of_table) == option.read(configured))
-    if key.startswith(_FIELDS):
+    if key.startswith(COLUMN_PREFIX):
         return _column_rule(of_table, key) == _column_rule({**of_table, **configured}, key)
     if CORE_KEYS.get(key) is BOOLEAN:  # all default to false
         return is_on(of_table, key) == is_true(value)
@@ -129,17 +120,14 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
 
 def _column_rule(options: Mapping[str, str], key: str) -> object:
     """Return the effective rule of a column's option, or its default."""
-    column, _, setting = key.removeprefix(_FIELDS).rpartition(".")
+    column, _, setting = key.removeprefix(COLUMN_PREFIX).rpartition(".")
     if setting == "nested-key":
         return nested_key(options, column)
     if setting == "aggregate-function" or key == DEFAULT_FUNCTION:
         engine = traits_of(CoreOptions(options).merge_engine)
         return configured_function(options, column) or engine.default_function
-    text = options.get(key, _DEFAULTS_OF_FIELDS.get(setting))
-    if setting == "count-limit" and text is not None and text.isdecimal():
-        return int(text)
-    is_switch = _DEFAULTS_OF_FIELDS.get(setting) == "false"
-    return text.lower() if text is not None and is_switch else text
+    option = COLUMN_OPTIONS.get(setting)
+    return options.get(key) if option is None else option.of(column).read(options)
 
 
 def with_configured(of_table: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:

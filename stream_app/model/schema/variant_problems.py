@@ -13,7 +13,7 @@ from stream_app.model.schema.data_type import DataType, RowType, TypeRoot
 
 
 def variant_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Return texts about VARIANT columns that cannot be stored."""
+    """Yield texts about VARIANT columns that cannot be stored."""
     with_variants = [column for column in columns if _holds_variant(column.data_type)]
     if not with_variants:
         return

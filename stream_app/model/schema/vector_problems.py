@@ -14,7 +14,7 @@ _VECTOR_FIELD = "vector-field"
 
 
 def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Return texts about VECTOR columns that cannot be stored."""
+    """Yield texts about VECTOR columns that cannot be stored."""
     formats = (options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL))
     is_orc = any("orc" in text for text in formats)
     for column in columns:

@@ -61,10 +61,10 @@ def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator
         gained: the rows of added files minus those of deleted files.
     """
     if snapshot.commit_kind is CommitKind.COMPACT and gained:
-        did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
+        change = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
         yield Finding(
             kind=FindingKind.CHANGELOG,
-            problem=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
+            problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change}",
             where=where,
             fix="roll the table back to a snapshot or tag before the compaction (stream-app "
             "rollback-to), and let the job write what came since anew",

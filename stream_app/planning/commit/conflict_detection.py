@@ -72,6 +72,7 @@ def conflicts(
 def _bucket_counts(
     live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
+    """Return the added files whose partition has another number of buckets."""
     counted = {entry.partition: entry for entry in live if entry.total_buckets > 0}
     clashes = []
     for change in changes:
@@ -164,6 +165,7 @@ def _looked_up(
 def _overlaps(
     entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
 ) -> list[Conflict]:
+    """Return the added files of a level above 0 that overlap another file of their level."""
     added = [change for change in changes if change.kind is FileKind.ADD]
     ours = {change.identity for change in added}
     touched = {(entry.partition, entry.bucket, entry.file.level) for entry in added}
@@ -203,7 +205,7 @@ class SnapshotDelta:
     """A snapshot and its changes of data files."""
 
     snapshot_id: int
-    kind: CommitKind
+    commit_kind: CommitKind
     commit_user: str
     entries: Sequence[ManifestEntry]
 
@@ -231,7 +233,8 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
 
 
 def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
-    if cause is None or cause.kind is not CommitKind.OVERWRITE:
+    """Describe the conflict of a file that the snapshot `cause` has deleted."""
+    if cause is None or cause.commit_kind is not CommitKind.OVERWRITE:
         return f"{conflict.problem}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
     partition = conflict.change.partition
     comes_new = any(
@@ -274,4 +277,5 @@ def _adding(conflict: Conflict, history: Iterable[SnapshotDelta]) -> Iterator[Sn
 def _by(cause: SnapshotDelta | None, verb: str) -> str:
     if cause is None:
         return ""
-    return f": {verb} snapshot {cause.snapshot_id} ({cause.kind.value}) of user {cause.commit_user}"
+    snapshot = f"{cause.snapshot_id} ({cause.commit_kind.value})"
+    return f": {verb} snapshot {snapshot} of user {cause.commit_user}"

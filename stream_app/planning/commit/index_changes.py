@@ -67,7 +67,7 @@ def chosen_rewrites(
 def combined_index(
     live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> list[IndexManifestEntry]:
-    """The index files of all types after changes in which `index_conflict` finds no conflict."""
+    """Return the index files of all types after changes without an `index_conflict`."""
     files = {entry.index_file.file_name: entry for entry in live}
     for change in changes:
         if change.kind is FileKind.DELETE:
@@ -118,6 +118,7 @@ def _vector_conflict(
     deleted_files: Collection[str],
     live_files: Collection[str],
 ) -> str | None:
+    """Describe the first deletion vector that is superseded or lacks its file; None without one."""
     vectors: set[str] = set()
     for entry in after:
         is_new = entry.index_file.file_name not in names

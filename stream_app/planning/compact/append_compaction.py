@@ -205,5 +205,5 @@ def pick_full_rewrite(
     first = is_large.index(False) if False in is_large else len(queue)
     rest = tuple(queue[first:])
     large = sum(is_large[first:])
-    worth = len(rest) >= FULL_COMPACT_MIN_FILE and len(rest) - large > large
-    return rest if worth else ()
+    is_worthwhile = len(rest) >= FULL_COMPACT_MIN_FILE and len(rest) - large > large
+    return rest if is_worthwhile else ()

@@ -54,7 +54,7 @@ class CoreAdvice:
         )
 
     def text(self) -> str:
-        """The need, with the remedy if there is a problem."""
+        """Return the need, with the remedy if there is a problem."""
         return self.need if self.suffices else f"{self.need}: {self.fix}"
 
 

@@ -51,6 +51,7 @@ class StreamStart:
     timestamp_millis: int | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a start that lacks what its mode needs, or has what its mode does not take."""
         needs = (
             ("a snapshot", "scan.snapshot-id", self.snapshot_id, self.mode in _BY_SNAPSHOT),
             (

@@ -266,6 +266,7 @@ class _Altering:
         self.options = without_indexes_of(self.options, name)
 
     def _change_type(self, name: str, data_type: DataType) -> None:
+        """Change a column's type if its stored values can be cast to the other type."""
         column = self._column(name)
         self._check_not_key(name)
         was = column.data_type
@@ -328,13 +329,13 @@ class _Altering:
 
     def _move(self, name: str, position: schema_changes.Position) -> None:
         column = self._column(name)
-        if position.of == name:
+        if position.neighbour == name:
             raise _refused(f"the column {name!r} cannot be moved beside itself")
         self.fields.remove(column)
         try:
             self.fields.insert(self._insertion(position), column)
         except UsageError:
-            raise _refused(f"there is no column {position.of!r}") from None
+            raise _refused(f"there is no column {position.neighbour!r}") from None
 
 
 _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}

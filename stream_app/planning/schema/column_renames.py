@@ -195,6 +195,7 @@ class _NameSearch:
         return None
 
     def _problem(self, old: str, new: str) -> RenameDecision | None:
+        """Return the reason why the table cannot follow a rename; None if it can."""
         why = ""
         if self._reaction is RenameReaction.HOLD:
             why = "and sync.renames is 'hold'"

@@ -24,10 +24,10 @@ class ColumnPlace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place among the columns; `of` is the neighbour of BEFORE and AFTER."""
+    """A place among the columns; BEFORE and AFTER have a neighbour."""
 
     place: ColumnPlace
-    of: str = ""
+    neighbour: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPri
 
 
 def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
-    """Return a line for each differing column, option and comment; ids identify columns."""
+    """Yield a line for each differing column, option and comment; ids identify columns."""
     before = {column.field_id: column for column in old.fields}
     after = {column.field_id: column for column in new.fields}
     for column in new.fields:

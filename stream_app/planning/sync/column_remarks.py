@@ -42,7 +42,7 @@ class TableRemark:
     remark: Remark
 
     def text(self) -> str:
-        """The remark, with the names before its verb."""
+        """Return the remark, with the names before its verb."""
         word = "column" if len(self.columns) == 1 else "each of the columns"
         return f"{word} {', '.join(self.columns)} {self.remark.predicate}"
 
@@ -105,7 +105,7 @@ def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRema
     names: dict[Remark, list[str]] = {}
     for name, remark in named_remarks:
         names.setdefault(remark, []).append(name)
-    return [TableRemark(tuple(dict.fromkeys(them)), remark) for remark, them in names.items()]
+    return [TableRemark(tuple(dict.fromkeys(columns)), remark) for remark, columns in names.items()]
 
 
 _DIFFERENCES_MAX = 5

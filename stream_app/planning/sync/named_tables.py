@@ -58,7 +58,7 @@ def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
 
 
 def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
-    """Return the source tables that become the table by prefixes and suffixes."""
+    """Yield the source tables that become the table by prefixes and suffixes."""
     mapped = {source.lower() for source in rules.table_mapping}
     affixes: dict[str | None, tuple[str, str]] = {None: (rules.table_prefix, rules.table_suffix)}
     prefixes, suffixes = map(_by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
@@ -79,13 +79,13 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
 
 
 def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Source]:
-    """Return source tables with this name; for unmerged shards, with the database as prefix."""
+    """Yield source tables with this name; for unmerged shards, with the database as prefix."""
     if rules.merge_shards:
         yield _Source(None, name, is_cased)
         return
     parts = name.split("_")
-    for at in range(1, len(parts)):
-        database, table = "_".join(parts[:at]), "_".join(parts[at:])
+    for position in range(1, len(parts)):
+        database, table = "_".join(parts[:position]), "_".join(parts[position:])
         if table and database:
             yield _Source(database, table, is_cased)
 
@@ -103,6 +103,7 @@ def _how_names_look(rules: SyncRules, name: str) -> str:
 
 
 def _why_left_out(rules: SyncRules, source: _Source) -> str:
+    """Return the pattern that excludes a source table; empty if none does."""
     for noun, name, including, excluding in (
         ("tables", source.table, rules.including_tables, rules.excluding_tables),
         ("dbs", source.database, rules.including_dbs, rules.excluding_dbs),

@@ -93,11 +93,11 @@ def snapshot_range(
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
 
-def limited_by_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
+def limited_by_consumer(expire_range: ExpireRange, protected_from: int | None) -> ExpireRange:
     """Return the range up to the first version that a consumer has yet to read."""
-    if protected_from is None or protected_from >= going.end:
-        return going
-    return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")
+    if protected_from is None or protected_from >= expire_range.end:
+        return expire_range
+    return replace(expire_range, end=max(expire_range.begin, protected_from), kept_by="a consumer")
 
 
 def changelog_range(

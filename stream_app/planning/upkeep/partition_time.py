@@ -64,8 +64,8 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
     Raises:
         UsageError: the formatter has an unsupported letter.
     """
-    ways = (PARTITION_TIMESTAMP_PATTERN, PARTITION_TIMESTAMP_FORMATTER)
-    return partition_time(*(options[option] or None for option in ways))
+    settings = (PARTITION_TIMESTAMP_PATTERN, PARTITION_TIMESTAMP_FORMATTER)
+    return partition_time(*(options[option] or None for option in settings))
 
 
 def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:

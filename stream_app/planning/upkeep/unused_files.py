@@ -70,9 +70,9 @@ def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
     return list(tagged[first : bisect_left(tagged, end)])
 
 
-def nearest_numbers(going: int, remaining: Iterable[int]) -> list[int]:
+def nearest_numbers(expiring: int, remaining: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
     numbers = sorted(remaining)
-    below = [number for number in numbers if number < going]
-    above = [number for number in numbers if number > going]
+    below = [number for number in numbers if number < expiring]
+    above = [number for number in numbers if number > expiring]
     return below[-1:] + above[:1]

@@ -67,11 +67,15 @@ def _document(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
     for (topic, partition), at in border.progress.partitions.items():
         topics.setdefault(topic, {})[str(partition)] = [at.state, *at.top]
+    doubt = border.doubt
     return {
-        "newest": {source: asdict(newest) for source, newest in border.progress.newest.items()},
+        "newest": {
+            source: {"position": asdict(end.position), "at": end.log_position, "log": end.log}
+            for source, end in border.progress.newest.items()
+        },
         "topics": topics,
         "advances": border.advances,
-        "doubt": None if border.doubt is None else asdict(border.doubt),
+        "doubt": doubt and {"what": doubt.reason, "fix": doubt.fix},
     }
 
 
@@ -91,10 +95,11 @@ def _parsed(document: Any) -> Border:
         for topic, states in document["topics"].items()
         for partition, at in states.items()
     }
+    doubt = document["doubt"]
     return Border(
         progress=LogProgress(newest, partitions),
         advances=bool(document["advances"]),
-        doubt=None if document["doubt"] is None else Doubt(**document["doubt"]),
+        doubt=None if doubt is None else Doubt(str(doubt["what"]), str(doubt["fix"])),
     )
 
 

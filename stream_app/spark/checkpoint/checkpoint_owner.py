@@ -1,6 +1,6 @@
 """Checks that a checkpoint belongs to this job: to its table and its topics.
 
-Spark's checkpoint has offsets, but not the identity of the sink or of a topic. If the job got
+Spark's checkpoint has offsets, but not the identity of the table or of a topic. If the job got
 another table, it would skip all records that the first table has. If a topic were recreated, the
 job would skip its first records. The job detects both at start.
 """

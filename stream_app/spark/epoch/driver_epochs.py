@@ -121,9 +121,7 @@ class DriverEpochs:
     def _routed_here(
         self, messages: Sequence[OffsetRange], plan: EpochPlan
     ) -> tuple[int, list[TaskBlock]]:
-        """Route messages here; returns their number, and the blocks in the order in which a task
-        gets them.
-        """
+        """Route messages here; return their number, and the blocks in the order of a task."""
         counts: list[int] = []
         # Formats change as they learn from messages, and only one thread at a time may use the
         # reader.

@@ -126,6 +126,18 @@ class EpochRunner(Protocol[Messages]):
         ...
 
 
+class JobRunner(EpochRunner[Messages], Protocol[Messages]):
+    """An epoch runner of a whole job, with workers and connections of its own."""
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch without messages, which starts the workers."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
 def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> EpochOutput:
     """The output of all tasks.
 

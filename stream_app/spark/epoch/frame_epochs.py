@@ -96,7 +96,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
-    """Write all blocks; returns columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
+    """Write all blocks; return columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(_result_row, write_in_task(task_blocks(batches), plan))

@@ -88,9 +88,7 @@ class ShareEpochs(Generic[Share]):
         return routed.partitionBy(tasks + 1, _task)
 
     def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
-        """Run the tasks before the shuffle; returns the number of messages, and the tables with
-        blocks.
-        """
+        """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
         counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
         return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
 
@@ -119,7 +117,7 @@ def _counts(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
 
 
 def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
-    """The pairs of blocks; adds their tables to `with_blocks`."""
+    """Make the pairs of blocks, and add the blocks' tables to `with_blocks`."""
     dealer = BlockDealer(tasks)
     for block in blocks:
         with_blocks.add(block.table)

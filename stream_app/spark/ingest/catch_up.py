@@ -21,7 +21,7 @@ _OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 
 def _key_of(offsets: Offsets) -> _OffsetsKey:
-    """A key that is equal for equal offsets."""
+    """Return a hashable key, which is equal for equal offsets."""
     return tuple((topic, tuple(sorted(offsets[topic].items()))) for topic in sorted(offsets))
 
 
@@ -98,11 +98,12 @@ class CatchUp(Generic[Messages]):
         try:
             if not feed.job.is_open:
                 self._tables.open([feed])
-            if not feed.job.is_open or feed.job.must_wait():
+            if not feed.job.is_open or feed.job.committer.must_wait():
                 return None
-            if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+            source_end = feed.job.committer.state.last_source_end
+            if feed.job.last_epoch >= waiting.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                return with_new_partitions(json.loads(feed.job.last_source_end), waiting.begin)
+                return with_new_partitions(json.loads(source_end), waiting.begin)
         except StoppedError:
             raise
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The sink of the stream: it commits each epoch to all tables of the job.
+"""Commits each epoch of the stream to all tables of the job.
 
 The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and a thread writes and commits it, so that the next epoch can
@@ -279,7 +279,7 @@ class EpochCommitter(Generic[Messages]):
             self._committed = end
 
     def _lacking(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
-        """The tables that do not have the epoch; reports those that have it."""
+        """Return the tables that lack the epoch, and report those that have it as skipped."""
         lacking = []
         for feed in self.tables.ready():
             if feed.job.is_committed(decoded.epoch, decoded.source_end):

@@ -333,4 +333,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.first_offsets and not feed.job.buckets_fit(routed.basis)
+    return not routed.first_offsets and not feed.job.committer.buckets.fits(routed.basis)

@@ -283,9 +283,9 @@ class HoldingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.job.must_wait():
+        if feed.job.committer.must_wait():
             raise CompactionWaitError(feed.job.table.location)
-        return feed.job.next_sequence_number
+        return feed.job.committer.state.constraints.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         newest = dict(self.state_file.state.newest)

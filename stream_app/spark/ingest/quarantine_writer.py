@@ -53,7 +53,7 @@ class QuarantineWriter:
     _count: int = field(init=False, default=0)
 
     def write(self, epoch: int, bad: pa.Table) -> Quarantined | None:
-        """Keep an epoch's bad records; None when there are none.
+        """Store an epoch's bad records, and describe them; None if there are none.
 
         Args:
             bad: a table of `BAD_RECORD_SCHEMA`.
@@ -80,7 +80,7 @@ class QuarantineWriter:
 
 
 def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
-    """Writes a file atomically and durably; returns its path."""
+    """Write an epoch's file atomically and durably, and return its path."""
     path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
     data = "".join(f"{line}\n" for line in lines).encode()

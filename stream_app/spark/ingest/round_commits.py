@@ -240,7 +240,7 @@ class RoundCommits(Generic[Messages]):
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.job, result.plan
         is_late = least > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not job.buckets_fit(plan.basis)
+        is_moved = not plan.first_offsets and not job.committer.buckets.fits(plan.basis)
         return is_late or is_moved or job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
@@ -255,7 +255,7 @@ class RoundCommits(Generic[Messages]):
                 "rows are deleted, and the later ones follow",
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.job.commit_epoch(
+        committed = feed.job.committer.commit_epoch(
             self.decoded.epoch,
             output.changes,
             properties=properties,

@@ -137,7 +137,7 @@ class SchemaEvolution:
         names: Sequence[str],
         warnings: list[JobWarning],
     ) -> bool:
-        """Rename columns; returns whether the schema has changed."""
+        """Rename columns, and return whether the schema has changed."""
         renaming = rules.renaming(table, names)
         decision = renaming.decision()
         if decision.awaited and rules.is_of_statements():

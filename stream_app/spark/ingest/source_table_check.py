@@ -129,7 +129,7 @@ class SourceTableCheck:
         met = self._file.state.source_tables_of()
         names = frozenset(name for table_names in met.values() for name in table_names if name)
         others = self.choice.others
-        self.choice = SourceChoice(own=names, others=others, is_open=not names and not others)
+        self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
         return self.choice
 
     def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
@@ -158,7 +158,8 @@ class SourceTableCheck:
                 {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
             )
             self.choice = SourceChoice(
-                own=self.choice.own | own_names, others=self.choice.others | verdict.others
+                own_names=self.choice.own_names | own_names,
+                others=self.choice.others | verdict.others,
             )
             return True
         if counts.refusal is not None:  # of the job's own table

@@ -84,7 +84,7 @@ class JsonLinesSource:
 
 
 def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Columns `line` (bytes) and `file` → messages; the timestamp in milliseconds.
+    """Parse columns `line` (bytes) and `file` into messages, with timestamps in milliseconds.
 
     Raises:
         WrongSourceError: a line is not a message; names the file and shows the line.
@@ -109,7 +109,7 @@ def _trimmed(lines: pa.Array) -> pa.Array:
 
 
 def _parse(lines: pa.Array) -> list[pa.Array] | None:
-    """Columns of `_LINE_SCHEMA`; None when any line is not a message."""
+    """Parse lines into columns of `_LINE_SCHEMA`; None if any line is not a message."""
     if not looks_like_object(lines).all():
         return None
     columns = parse_objects(lines, _LINE_SCHEMA)

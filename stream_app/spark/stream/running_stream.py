@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Generic, Protocol
 
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 
 POLL_SECONDS = 0.2
@@ -33,7 +34,7 @@ class SourceProgress:
 
 
 class Stream(Protocol):
-    """Cuts a source into epochs and gives them to the sink, in a thread of its own."""
+    """Cuts a source into epochs, and gives them to the committer, in a thread of its own."""
 
     def start(self) -> None:
         """Begin with the epoch that the checkpoint names."""
@@ -57,8 +58,8 @@ class Stream(Protocol):
 
 
 @dataclass(slots=True)
-class RunningStream:
-    """A stream with its sink.
+class RunningStream(Generic[Messages]):
+    """Runs a stream, and the committer's work between its epochs.
 
     Attributes:
         drains: whether the stream ends when the source is drained.
@@ -69,7 +70,7 @@ class RunningStream:
         stop_requested: set it to end the job after the running epoch.
     """
 
-    committer: EpochCommitter[Any]
+    committer: EpochCommitter[Messages]
     drains: bool
     on_progress: Callable[[SourceProgress], None]
     on_idle: Callable[[SourceProgress], None]

@@ -1,9 +1,9 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
 It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
-the ranges to the sink, and notes that the epoch is done. The notes have Spark's places, order and
-format. So after a crash the job resumes as Spark's query would, and Spark's query can continue this
-job.
+the ranges to the committer, and notes that the epoch is done. The notes have Spark's places, order
+and format. So after a crash the job resumes as Spark's query would, and Spark's query can continue
+this job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).
@@ -155,8 +155,9 @@ class TopicStream:
     """Implements `running_stream.Stream`.
 
     Attributes:
-        give: the sink; gets an epoch's ranges and number, returns the number of its messages.
-        failure: the sink's own error, of which `give` raises only the first line.
+        give: gives the committer an epoch's ranges and number, and returns the number of its
+            messages.
+        failure: returns the committer's own error, of which `give` raises only the first line.
         borders: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
@@ -255,14 +256,14 @@ class TopicStream:
                 return
 
     def _look(self) -> tuple[float, Offsets]:
-        """The newest offsets, behind the time of the question, by the steady clock."""
+        """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         looked = self.clock.steady_seconds()
         newest = self.source.offsets_at(OffsetEnd.NEWEST)
         self.pace.looked(looked)
         return looked, newest
 
     def _load(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
-        """An epoch of a first load, at whose end the topics are read from the same offsets."""
+        """Run an epoch of a first load, which leaves the offsets as they are; return the next."""
         self.writer.begin(epoch, begin, self.clock.now_ms())
         self._give(epoch, begin, begin, newest)
         return epoch + 1
@@ -306,11 +307,12 @@ class TopicStream:
             self._reports.append(state)
 
     def _without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The newest offsets. If they lie before the offsets already read, it asks again for a
-        while.
+        """Return the newest offsets, once none lies before an offset that the job has read.
+
+        It asks the brokers again for a while.
 
         Raises:
-            WrongSourceError: they still lie before, and a loss is an error.
+            WrongSourceError: an offset still lies before, and a loss is an error.
         """
         until = self.clock.steady_seconds() + self.patience_s
         while (lost := vanished_partitions(begin, newest)) and not self._lost.issuperset(lost):
@@ -332,7 +334,7 @@ class TopicStream:
         return newest
 
     def _with_new(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The begin with the oldest offsets of new partitions, which count towards the limit."""
+        """Add the oldest offsets of new partitions, so that the limit counts their messages."""
         is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
         if self.rules.limit is None or is_known:
             return begin

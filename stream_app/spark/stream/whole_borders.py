@@ -127,15 +127,15 @@ class WholeBorders:
     def _without_rest(
         self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
-        """The end when nothing is whole: the begin for a while, then one without the rest."""
+        """Return the end if no transaction is whole: the begin for a while, then a forced end."""
         now, last = self.clock.steady_seconds(), self._last(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
-        if not cut.open or (has_topic and not cut.is_overtaken):
+        if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waits_since = None
         elif self._waits_since is None:
             self._waits_since = now
-            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
+            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open_transactions))
         waited = 0.0 if self._waits_since is None else now - self._waits_since
         if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
             if epoch not in self._borders:
@@ -144,7 +144,7 @@ class WholeBorders:
         self._waits_since = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
-            epoch, waited, "; ".join(cut.open),
+            epoch, waited, "; ".join(cut.open_transactions),
         )  # fmt: skip
         torn = self._cut(last, newest, is_forced=True)
         self._note(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
@@ -167,7 +167,10 @@ def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
 
 
 def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
-    """The ends; the target where a partition has no message. A new one without any is left out."""
+    """Cut the target back to the ends of whole transactions.
+
+    A partition without messages ends at the target; a new one without any is left out.
+    """
     cut: dict[str, dict[str, int]] = {}
     for topic, partitions in target.items():
         for partition, at in partitions.items():

@@ -46,7 +46,7 @@ class DistinctSketch:
         self.hashes = np.unique(np.concatenate([self.hashes, new]))[:HASHES_MAX]
 
     def count(self) -> int:
-        """The estimated number of distinct values, which is exact below `HASHES_MAX`."""
+        """Return the estimated number of distinct values, which is exact below `HASHES_MAX`."""
         if len(self.hashes) < HASHES_MAX:
             return len(self.hashes)
         return round((HASHES_MAX - 1) * _HASHES / float(self.hashes[-1]))

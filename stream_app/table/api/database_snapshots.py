@@ -35,7 +35,7 @@ class DatabaseSnapshots:
     file_io: FileIO
 
     def all(self) -> Sequence[DatabaseSnapshot]:
-        """All snapshots, the oldest first; some may name expired snapshots of tables.
+        """Return all snapshots, the oldest first; some may name expired snapshots of tables.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -45,7 +45,7 @@ class DatabaseSnapshots:
         return sorted(snapshots, key=lambda snapshot: (snapshot.time_ms, snapshot.epoch))
 
     def names(self, job: str = "") -> list[str]:
-        """The names of the files of all jobs, or of one job."""
+        """Return the names of the files of all jobs, or of one job."""
         names = self.file_io.list_names(f"{self.folder}/{FOLDER}")
         return [name for name in names if _NAME.fullmatch(name) and name.endswith(f"{job}.json")]
 
@@ -81,7 +81,7 @@ class DatabaseSnapshots:
 
 
 def database_snapshots(location: str, options: Mapping[str, str] | None) -> DatabaseSnapshots:
-    """The snapshots of the database in a folder.
+    """Return the snapshots of the database in a folder.
 
     Args:
         options: options of the file system.

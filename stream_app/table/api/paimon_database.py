@@ -43,7 +43,7 @@ class DatabaseAsOf:
         return sorted(self.snapshot.tables)
 
     def snapshot_of(self, table: str) -> int:
-        """The number of a table's snapshot.
+        """Return the number of a table's snapshot.
 
         Raises:
             UsageError: the table does not belong to the database snapshot, or its snapshot has
@@ -72,6 +72,7 @@ class DatabaseAsOf:
         )
 
     def _opened(self, name: str) -> tuple[PaimonTable, int]:
+        """Open one table and return it with its snapshot, which must still be the recorded one."""
         place = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
         at = self.snapshot.tables.get(name)
         if at is None:
@@ -116,7 +117,7 @@ class PaimonDatabase:
         return database_snapshots(self.folder, self.file_io_options)
 
     def snapshots(self) -> list[DatabaseSnapshot]:
-        """The database snapshots of which no table's snapshot has expired, the oldest first.
+        """Return the database snapshots without expired snapshots of tables, the oldest first.
 
         Raises:
             CorruptFileError: a file is damaged.

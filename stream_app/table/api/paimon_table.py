@@ -205,7 +205,7 @@ class PaimonTable(ChangeableTable):
         has_start = start is not None or snapshot is not None or timestamp is not None
         millis = None if timestamp is None else millis_of(timestamp)
         begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
-        how = Following(
+        following = Following(
             start=begin if has_start else start_of_table(store.options),
             end=end,
             follow=follow,
@@ -216,7 +216,7 @@ class PaimonTable(ChangeableTable):
             poll_seconds=poll_seconds,
         )
         read = StreamRead(store, chosen_columns(columns), _filter(where, store))
-        return changelog_batches(ChangelogFollow(read, how))
+        return changelog_batches(ChangelogFollow(read, following))
 
     def system(
         self,

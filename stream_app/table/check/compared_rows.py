@@ -156,7 +156,7 @@ class RowsOfTable:
 
     @classmethod
     def of_snapshot(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
-        """The rows of a snapshot, or no rows if there is no snapshot."""
+        """Return the rows of a snapshot, or no rows if there is no snapshot."""
         files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
         for entry in FileStoreScan(table).live(snapshot):
             files[entry.partition, entry.bucket].append(entry.file)

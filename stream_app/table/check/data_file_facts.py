@@ -134,6 +134,7 @@ class FileFacts:
         self.stray_partition += self._stray_partitions(batch)
 
     def _add_keys(self, batch: pa.RecordBatch) -> None:
+        """Count deletes and unordered keys, and extend the ranges of keys and sequence numbers."""
         schema, layout = self.table.schema, self.table.layout()
         self.deletes += int(np.count_nonzero(is_retract(batch)))
         bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()

@@ -199,7 +199,7 @@ class DoubledKeySearch:
                 )
 
     def _doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
-        """The number of keys with more than one live row, and the first such key as text."""
+        """Return the number of keys with several live rows, and the first such key as text."""
         count, example = 0, ""
         if not sections:
             return count, example
@@ -281,6 +281,7 @@ def _unknown(
     files: Mapping[int, Sequence[DataFileMeta]],
     hashes: Mapping[int, Hashes],
 ) -> Iterator[Finding]:
+    """Yield a finding for each bucket with keys whose hashes its index lacks."""
     keys = table.schema.key_type
     for bucket, of_bucket in sorted(files.items()):
         access = table.bucket_files(partition, bucket, columns=keys, system=())

@@ -87,6 +87,7 @@ class ManifestCheck:
             return None
 
     def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
+        """Compare what a manifest list says of a manifest with the manifest's entries."""
         types = self.table.paths.partition_type.types
         counted = describe_manifest(
             entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
@@ -120,6 +121,7 @@ class ManifestCheck:
             )
 
     def _leaves_out(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
+        """Whether the listed bounds of partition values exclude the partition of an entry."""
         stats, types = meta.partition_stats, self.table.paths.partition_type.types
         if len(stats.null_counts) != len(types):
             return False  # the writer recorded no bounds

@@ -108,6 +108,7 @@ class MetadataCheck:
         return findings
 
     def _version(self, version: NamedVersion, snapshots: dict[int, Snapshot]) -> Iterator[Finding]:
+        """Yield the findings about one version: its schema, its files and its changelog."""
         snapshot = version.snapshot
         if snapshot is None:
             self._live = None
@@ -149,11 +150,11 @@ class MetadataCheck:
         """Advance to the snapshot's live files, and check the files that changed."""
         read = self._manifests.manifests
         base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        news = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
-        if base is None or news is None:
+        added = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        if base is None or added is None:
             self._live = None
             return
-        delta = self._manifests.entries(news)
+        delta = self._manifests.entries(added)
         if self._live is None:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
@@ -168,7 +169,7 @@ class MetadataCheck:
                 return
             yield from (_of_delta(entry, version.path) for entry in self._live.apply(delta))
             touched = delta
-        self._metas = base + news
+        self._metas = base + added
         yield from self._placed(touched)
         yield from self._counts(snapshot, delta, version)
         yield from self._needed(touched, is_changelog=False)
@@ -178,16 +179,16 @@ class MetadataCheck:
         """Check that merged manifests have the same live files as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
-        gone = [meta for name, meta in before.items() if name not in after]
-        come = [meta for name, meta in after.items() if name not in before]
-        was, now = self._manifests.entries(gone), self._manifests.entries(come)
-        if was is None or now is None:
+        removed = [meta for name, meta in before.items() if name not in after]
+        added = [meta for name, meta in after.items() if name not in before]
+        replaced, merged = self._manifests.entries(removed), self._manifests.entries(added)
+        if replaced is None or merged is None:
             return
-        meant, means = (
+        expected, actual = (
             {(entry.kind, entry.identity) for entry in compacted_entries(entries)}
-            for entries in (was, now)
+            for entries in (replaced, merged)
         )
-        names = sorted({identity.file_name for _, identity in meant ^ means})
+        names = sorted({identity.file_name for _, identity in expected ^ actual})
         if names:
             yield Finding(
                 kind=FindingKind.MANIFEST,
@@ -278,6 +279,7 @@ class MetadataCheck:
     def _vectors_of_dead_files(
         self, index: IndexManifestEntry, path: str, where: str
     ) -> Iterator[Finding]:
+        """Yield a finding if an index file has deletion vectors of files that are not live."""
         # Paimon's full compaction of a keyed table keeps the deletion vectors of the files that it
         # replaces.
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:

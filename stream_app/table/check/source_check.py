@@ -125,6 +125,7 @@ class SourceCheck:
         )
 
     def _findings(self, bucket: BucketId, differ: RowDifferences) -> Iterator[Finding]:
+        """Yield the findings about one bucket's differences from the source."""
         is_own = self.view is self.table
         where = self.table.paths.bucket(*bucket) if is_own else self.table.location
         unexpected = differ.unexpected

@@ -133,6 +133,7 @@ class TableCheck:
         return needs
 
     def _all(self) -> Iterator[Finding]:
+        """Yield the findings about the table, its Iceberg metadata and its branches."""
         table = self.table
         looked_into: set[str] = set()
         yield from self._check_version_tree(table, looked_into, "")
@@ -200,6 +201,7 @@ class TableCheck:
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
+        """Yield the differences between the table and a replay of its changelog."""
         if not table.kind.merges_by_key:
             return
         subject = f"{name}replay of the changes"
@@ -280,6 +282,8 @@ class _FileChecks:
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
+        """Return the findings about the deletion vectors of one index file."""
+
         def vector_findings() -> list[Finding]:
             rows = {
                 live.file.file_name: live.file.row_count

@@ -45,5 +45,5 @@ class CommitBase:
 
     def watermark(self, own_watermark: int | None) -> int | None:
         """Return the later of the snapshot's watermark and the given one; None without both."""
-        theirs = self.latest.watermark if self.latest else None
-        return max((mark for mark in (own_watermark, theirs) if mark is not None), default=None)
+        marks = (own_watermark, self.latest.watermark if self.latest else None)
+        return max((mark for mark in marks if mark is not None), default=None)

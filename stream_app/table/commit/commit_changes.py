@@ -102,11 +102,11 @@ def changes_of_overwrite(
     if keeps_postponed:
         live = [entry for entry in live if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    new = changes_of_buckets(buckets, table.options.bucket)
-    gone = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
+    written = changes_of_buckets(buckets, table.options.bucket)
+    removed = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
     return CommitChanges(
-        entries=(*(entry.as_delete() for entry in live), *new.entries),
-        index=(*gone, *new.index),
+        entries=(*(entry.as_delete() for entry in live), *written.entries),
+        index=(*removed, *written.index),
         is_of_all=partitions is None,
     )
 

@@ -75,14 +75,14 @@ class CommitConflicts:
         marked = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
         live = FileStoreScan(self.table).live_in(latest, marked) if marked else []
         after = live_entries([*live, *changes.entries])
-        gone, come = (
+        deleted, added = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
             index_manifest(self.table, latest.index_manifest if latest else None).entries,
             changes.index,
-            deleted_files=gone - come,
+            deleted_files=deleted - added,
             live_files={entry.file.file_name for entry in after},
             in_one_file=self.table.kind.has_buckets,
         )
@@ -157,7 +157,7 @@ class CommitConflicts:
                 return
             yield SnapshotDelta(
                 snapshot_id=snapshot.snapshot_id,
-                kind=snapshot.commit_kind,
+                commit_kind=snapshot.commit_kind,
                 commit_user=snapshot.commit_user,
                 entries=entries,
             )

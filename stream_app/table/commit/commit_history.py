@@ -98,6 +98,7 @@ class CommitHistory:
             self._check_stands(created, latest)
 
     def _check_stands(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
+        """Check that the table still has a snapshot, unless it has expired."""
         number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
         if latest_id < number:
             raise CheckpointError(
@@ -146,6 +147,7 @@ class CommitHistory:
             )
 
     def _check_snapshots(self) -> None:
+        """Check that no other process has committed as our user since the known snapshot."""
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._created:

@@ -106,8 +106,7 @@ class FileStoreCommit:
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         fixed = partial(_fixed, changes, check)
-        commit = PlannedSnapshot(kind=CommitKind.APPEND, committable=committable, changes=fixed)
-        return self._publish(commit)
+        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, fixed))
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -122,10 +121,7 @@ class FileStoreCommit:
             return CompactOutcome()
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         commit = PlannedSnapshot(
-            kind=CommitKind.COMPACT,
-            committable=committable,
-            changes=lambda _: changes,
-            is_outdated=are_overtaken,
+            CommitKind.COMPACT, committable, lambda _: changes, is_outdated=are_overtaken
         )
         try:
             return CompactOutcome(self._publish(commit))
@@ -174,9 +170,7 @@ class FileStoreCommit:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        planned = PlannedSnapshot(
-            kind=CommitKind.OVERWRITE, committable=committable, changes=changes, operation=operation
-        )
+        planned = PlannedSnapshot(CommitKind.OVERWRITE, committable, changes, operation=operation)
         return self._publish(planned)
 
     def drop_partitions(
@@ -223,8 +217,8 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        kind, fixed = CommitKind.ANALYZE, partial(_fixed, changes, None)
-        return self._publish(PlannedSnapshot(kind=kind, committable=committable, changes=fixed))
+        fixed = partial(_fixed, changes, None)
+        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, fixed))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
@@ -241,6 +235,7 @@ class FileStoreCommit:
         return snapshot
 
     def _race(self, commit: PlannedSnapshot, files: CommitFiles) -> Snapshot:
+        """Try to commit on top of the newest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
@@ -308,10 +303,10 @@ class FileStoreCommit:
             # If another process has committed a higher identifier, our snapshot would hide its
             # commit.
             self.history.check_alone(latest)
-            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
-        if commit.kind is not CommitKind.OVERWRITE:
+            self._conflicts.check(commit.commit_kind, changes, latest, self.history.known_id)
+        if commit.commit_kind is not CommitKind.OVERWRITE:
             self._conflicts.check_index(changes, latest)
-        is_compact = commit.kind is CommitKind.COMPACT
+        is_compact = commit.commit_kind is CommitKind.COMPACT
         computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, computed)
         statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
@@ -327,7 +322,7 @@ def _changes_of(
 ) -> CommitChanges:
     """Return the changes on top of `latest`, with sequence numbers if snapshots order the rows."""
     changes = commit.changes(latest)
-    if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or commit.kind is CommitKind.COMPACT:
+    if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or commit.commit_kind is CommitKind.COMPACT:
         return changes
     number = 1 if latest is None else latest.snapshot_id + 1
     return replace(changes, entries=numbered_entries(changes.entries, number))
@@ -343,8 +338,8 @@ def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str)
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
-        f"{commit.kind.value} commit {commit.committable.identifier} of user {user} {races}, last "
-        f"to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        f"{commit.commit_kind.value} commit {commit.committable.identifier} of user {user} "
+        f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",

@@ -355,6 +355,7 @@ def _check_deleted(
     live: Sequence[IndexManifestEntry],
     changes: Sequence[ManifestEntry],
 ) -> None:
+    """Check that a compaction left out as many rows as the deletion vectors mark."""
     bucket = (changes[0].partition, changes[0].bucket)
     gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
     missing = sum(

@@ -19,7 +19,7 @@ from stream_app.table.commit.metadata_files import CommitLists
 from stream_app.version import VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
     """A snapshot that a commit will publish.
 
@@ -30,7 +30,7 @@ class PlannedSnapshot:
             sinks.
     """
 
-    kind: CommitKind
+    commit_kind: CommitKind
     committable: ManifestCommittable
     changes: Callable[[Snapshot | None], CommitChanges]
     is_outdated: bool = False
@@ -62,7 +62,7 @@ def next_snapshot(
         index_manifest=lists.index,
         commit_user=user,
         commit_identifier=committable.identifier,
-        commit_kind=planned.kind,
+        commit_kind=planned.commit_kind,
         time_millis=base.table.clock.now_ms(),
         total_record_count=base.total_records() + changes.record_count,
         delta_record_count=changes.record_count,

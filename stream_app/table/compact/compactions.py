@@ -70,8 +70,8 @@ class Compactions(Protocol):
         """Read the state of buckets that are about to get new files."""
         ...
 
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Forget buckets that another writer changed. Running compactions continue."""
+    def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Read buckets again that another writer changed. Running compactions continue."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
@@ -93,7 +93,7 @@ class Compactions(Protocol):
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """Delete the files of results that cannot be committed, and forget their buckets' state.
+        """Delete the files of results that cannot be committed, and reload their buckets.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """

@@ -9,7 +9,6 @@ tasks end with the epoch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.compact.waiting_rows import Visibility, counted_rows, waiting_rows
+from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
@@ -42,12 +41,10 @@ from stream_app.table.compact.metrics import (
 )
 from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-
-REST_S = 600.0
-"""Seconds without new files after which a bucket rests: its rows wait for no further flush."""
 
 ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactManager]
 
@@ -72,14 +69,14 @@ class CompactCoordinator:
     _packed: PackedBuckets = field(init=False, default_factory=PackedBuckets)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
-    _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
-    _newest: tuple[float, int] = field(init=False, default=(-math.inf, 0))
+    _rest_times: RestTimes = field(init=False)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
     _policy: AutoPolicy | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.failures = CompactionFailures(self.table.clock)
         self.back_pressure = BackPressure(self.table.paths, self._managers, self.failures)
+        self._rest_times = RestTimes(self.table.clock, self.table.visibility)
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet.
@@ -117,11 +114,14 @@ class CompactCoordinator:
         """See `Compactions.policy_of`."""
         return None if self._policy is None else self._policy.text_of(bucket)
 
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Forget buckets that another writer changed. Running compactions continue."""
-        known = {bucket for bucket in buckets if bucket in self._managers}
-        self._note_filled(known, rows=0)
-        self._restore_again(known, snapshot)
+    def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Read the levels of known buckets again, after another writer's commit.
+
+        Running compactions continue.
+        """
+        stale = {bucket for bucket in buckets if bucket in self._managers}
+        self._rest_times.note_filled(stale, rows=0)
+        self._read_levels(stale, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets whose levels this coordinator keeps."""
@@ -136,7 +136,7 @@ class CompactCoordinator:
                 rows += file.row_count
         if self._policy is not None:
             self._policy.note_epoch(changes, self.table.clock.steady_seconds())
-        self._note_filled((change.bucket_id for change in changes), rows=rows)
+        self._rest_times.note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
         """Start due compactions, most sorted runs first, and return their number.
@@ -154,7 +154,7 @@ class CompactCoordinator:
                 continue
             if self._policy is not None and manager.running is None:
                 self._policy.fit(bucket, manager)
-            at_rest = rests or self._rests(bucket)
+            at_rest = rests or self._rest_times.rests(bucket)
             if manager.trigger_compaction(self.executor, local_ms=local_ms, rests=at_rest):
                 self._since[bucket] = self.age_clock.steady_seconds()
                 begun += 1
@@ -213,7 +213,7 @@ class CompactCoordinator:
             now=now,
             failed=self.failures.total,
             dropped=self.dropped.total,
-            waiting_rows=self._counted_rows(),
+            waiting_rows=self._rest_times.counted_rows(self.waiting_rows()),
         )
 
     def is_idle(self) -> bool:
@@ -259,7 +259,7 @@ class CompactCoordinator:
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """Delete the files of results that cannot be committed, and forget their buckets' state.
+        """Delete the files of results that cannot be committed, and reload their buckets.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -270,33 +270,13 @@ class CompactCoordinator:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket)
             self._managers[compaction.bucket].forget_running()
-        self._restore_again([compaction.bucket for compaction in finished], snapshot)
+        self._read_levels([compaction.bucket for compaction in finished], snapshot)
 
-    def _restore_again(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+    def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._packed.clear()
         for bucket, files in files_by_bucket(self.table, snapshot, buckets).items():
-            now = self.manager_of(self.table, bucket, files)
-            self._managers[bucket].restore(now.levels, now.total_buckets)
-
-    def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
-        """Note that buckets got files from an epoch with this many rows, or from another writer."""
-        if self.table.visibility is not Visibility.ANY_LEVEL:
-            now = self.table.clock.steady_seconds()
-            self._filled_at.update(dict.fromkeys(buckets, now))
-            self._newest = (now, rows) if rows else self._newest
-
-    def _rests(self, bucket: BucketId) -> bool:
-        if self.table.visibility is Visibility.ANY_LEVEL:
-            return False
-        filled_at = self._filled_at.get(bucket, -math.inf)
-        return self.table.clock.steady_seconds() - filled_at >= REST_S
-
-    def _counted_rows(self) -> int:
-        (at, newest), waiting = self._newest, self.waiting_rows()
-        if not waiting:
-            return 0
-        age_s = self.table.clock.steady_seconds() - at
-        return counted_rows(waiting, newest=newest, age_s=age_s)
+            fresh = self.manager_of(self.table, bucket, files)
+            self._managers[bucket].restore(fresh.levels, fresh.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():

@@ -33,9 +33,9 @@ class CoreBudget:
 
     def note(self, table: str, need: Need, interval_s: float) -> None:
         """Note a table's need, which replaces its previous one."""
-        now = need(1)
-        self._total += now - self._needs.get(table, (need, 0.0))[1]
-        self._needs[table] = need, now
+        cores = need(1)
+        self._total += cores - self._needs.get(table, (need, 0.0))[1]
+        self._needs[table] = need, cores
         advice = self.advice
         if advice is None or abs(self._total - advice.needed) > _NEAR * advice.needed:
             self.advice = core_advice(self._sum, self.cores, interval_s)

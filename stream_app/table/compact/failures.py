@@ -33,7 +33,7 @@ class _BucketFailures:
     count: int = 0
     retry_at: float = 0.0
     is_final: bool = False
-    last: BaseException | None = None
+    last_error: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class CompactionFailures(Generic[Key]):
         self.total += 1
         failures.count += 1
         failures.retry_at = self.clock.steady_seconds() + wait
-        failures.last = error
+        failures.last_error = error
         failures.is_final = isinstance(error, UnsupportedTableError)
         _LOG.error(
             "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
@@ -79,12 +79,12 @@ class CompactionFailures(Generic[Key]):
         return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:
-        """Failures in a row."""
+        """Return the number of failures in a row."""
         return self._failures[key].count if key in self._failures else 0
 
     def last(self, key: Key) -> str:
-        """The last error, in one line."""
-        error = self._failures[key].last
+        """Return the last error in one line."""
+        error = self._failures[key].last_error
         if isinstance(error, StreamAppError) and error.where:
             return f"{error.problem} ({error.where})"
         return str(error)
@@ -95,7 +95,8 @@ class CompactionFailures(Generic[Key]):
 
     def stuck(self) -> dict[Key, BaseException | None]:
         """Return the keys that have failed too often, with the last error."""
-        return {key: failure.last for key, failure in self._failures.items() if self.is_stuck(key)}
+        stuck = ((key, self._failures[key]) for key in self._failures if self.is_stuck(key))
+        return {key: failures.last_error for key, failures in stuck}
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None if no retry is worth waiting for.

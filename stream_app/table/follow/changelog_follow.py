@@ -90,19 +90,19 @@ class ChangelogFollow:
     """
 
     def __init__(
-        self, read: StreamRead, how: Following, stopped: Callable[[], bool] = lambda: False
+        self, read: StreamRead, following: Following, stopped: Callable[[], bool] = lambda: False
     ) -> None:
         self._read = read
         self._scan = StreamScan(read.table, read.row_filter)
-        self._how = how
+        self._following = following
         self._stopped = stopped
-        self._end = how.end
+        self._end = following.end
         self._announced: int | None = None
         self._announced_at = 0
         self._is_new = False
-        if not how.follow:
+        if not following.follow:
             latest = self._table.snapshots.latest_id() or 0
-            self._end = latest if how.end is None else min(how.end, latest)
+            self._end = latest if following.end is None else min(following.end, latest)
         self._position = self._beginning()
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
@@ -127,9 +127,9 @@ class ChangelogFollow:
             self._position = step.end
             self._announce(step.end)
             if step.end == step.begin:
-                if not self._how.follow or self._stopped():
+                if not self._following.follow or self._stopped():
                     return
-                self._table.clock.sleep(self._how.poll_seconds)
+                self._table.clock.sleep(self._following.poll_seconds)
 
     def batches(self, step: StreamStep) -> Iterator[ChangelogBatch]:
         """Yield the rows of a step, batch by batch.
@@ -151,14 +151,14 @@ class ChangelogFollow:
         return self._read.table
 
     def _beginning(self) -> StreamPosition:
-        consumer_id = self._how.consumer_id
-        if consumer_id is not None and not self._how.ignore_progress:
+        consumer_id = self._following.consumer_id
+        if consumer_id is not None and not self._following.ignore_progress:
             following = self._table.consumers.next_snapshot(consumer_id)
             self._is_new = following is None
             if following is not None:
                 check_progress(self._table, consumer_id, following)
                 return StreamPosition(snapshot_id=following)
-        return self._scan.begin(self._how.start)
+        return self._scan.begin(self._following.start)
 
     def _check_last_read(self, position: StreamPosition) -> None:
         check_still_read(
@@ -171,7 +171,7 @@ class ChangelogFollow:
 
     def _announce(self, position: StreamPosition) -> None:
         """Write the consumer's progress if it changed, or refresh it before it expires."""
-        consumer_id = self._how.consumer_id
+        consumer_id = self._following.consumer_id
         if consumer_id is None or position.is_full:
             return
         now = self._table.clock.now_ms()

@@ -132,6 +132,7 @@ class StreamOffsets:
         }
 
     def _position(self, offset: Offset) -> StreamPosition:
+        """Return the position of an offset, which must be of this table and of its history."""
         if offset["table"] != self.table.identity():
             raise CheckpointError(
                 "the checkpoint is of another table, which was at this path before",

@@ -89,6 +89,7 @@ class GluePointer:
     def _input(
         self, table: Mapping[str, Any], before: str | None, version: PointedVersion
     ) -> dict[str, Any]:
+        """Return Glue's `TableInput` for a version, with the fields that other writers have set."""
         carried_fields = {key: table[key] for key in _KEPT if key in table}
         columns = [
             {

@@ -63,7 +63,7 @@ class ManifestWriter:
 
     files: IcebergFiles
     keys: LiveKeys
-    kind: ManifestKind
+    manifest_kind: ManifestKind
     rule: MergeRule
     snapshot_id: int
     sequence_number: int
@@ -118,7 +118,7 @@ class ManifestWriter:
         manifest = self.files.write_manifest(
             entries,
             content,
-            self.kind,
+            self.manifest_kind,
             snapshot_id=self.snapshot_id,
             sequence_number=self.sequence_number,
         )

@@ -132,6 +132,7 @@ class PublishedCatalog:
 
     @cached_property
     def _client(self) -> CatalogClient | None:
+        """Open the catalog that the options name, and return its client; None without a catalog."""
         kind, options = self._kind, self.table.options
         if kind is None:
             return None

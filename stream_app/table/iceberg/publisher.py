@@ -217,9 +217,8 @@ class IcebergPublisher:
     def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Delete the files that only the previous version needed, after a version is published."""
         self._published = metadata
-        if delete_unnamed_files(self.files, base, metadata) and publishes_vectors(
-            self.table.options
-        ):
+        dropped = delete_unnamed_files(self.files, base, metadata)
+        if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _newest(self) -> IcebergMetadata | None:
@@ -244,6 +243,7 @@ class IcebergPublisher:
     def _write(
         self, update: VersionUpdate, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
     ) -> bool:
+        """Write and publish a version; false if another writer published its number first."""
         version = max(next_version(update.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = max(update.base.next_row_id if update.base else 0, least.row_id)
@@ -251,7 +251,7 @@ class IcebergPublisher:
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
-            kind=_manifest_kind(schema, self._format_version),
+            manifest_kind=_manifest_kind(schema, self._format_version),
             rule=_merge_rule(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
@@ -263,7 +263,7 @@ class IcebergPublisher:
         )
         manifests += self._vectors(writer, update, snapshot)
         added_rows = sum(file.row_count for file in added.values())
-        iceberg_snapshot = IcebergSnapshot(
+        next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.history[-1].snapshot_id if update.history else None,
             sequence_number=version,
@@ -276,10 +276,9 @@ class IcebergPublisher:
             first_row_id=next_row_id if has_lineage else None,
             added_rows=added_rows if has_lineage else None,
         )
-        metadata = self._metadata(update, iceberg_snapshot, version, next_row_id + added_rows)
+        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
         if not self.files.publish(metadata):
-            written = [manifest.path for manifest in writer.written]
-            self.files.delete([*written, iceberg_snapshot.manifest_list])
+            self.files.delete([*(new.path for new in writer.written), next_snapshot.manifest_list])
             self._published = None
             return False
         self._keys.forget_others(manifests)
@@ -306,6 +305,7 @@ class IcebergPublisher:
     def _metadata(
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
+        """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
         snapshots, tags = self._tags.history([*update.history, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}

@@ -123,6 +123,7 @@ class RestCatalogTable:
         return rest_errors(".".join(self.identifier), self._settings)
 
     def _bring_up_to(self, metadata: IcebergMetadata) -> None:
+        """Commit a version to the catalog, and try again when another writer was faster."""
         for _ in range(_ATTEMPTS):
             try:
                 self._commit(self._catalog.load_table(self.identifier), metadata)
@@ -154,6 +155,7 @@ class RestCatalogTable:
         return {**metadata.properties, **_DELETE_OLDER, _PREVIOUS_MAX: str(versions_max)}
 
     def _commit(self, published_table: Table, metadata: IcebergMetadata) -> None:
+        """Send the updates from the catalog's state to a version, if any, in one request."""
         if str(published_table.metadata.table_uuid) != metadata.table_uuid:
             raise another_table(".".join(self.identifier))
         if least := _least_numbers(published_table.metadata, metadata.current):
@@ -311,9 +313,9 @@ def _snapshot_updates(
         if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
             continue
         document = ours[snapshot.snapshot_id]
-        here = {
+        in_catalog = {
             "schema-id": numbers[document["schema-id"]][1],
             # A catalog's times must ascend, but a rollback publishes an old snapshot.
             "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
         }
-        yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **here}))
+        yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **in_catalog}))

@@ -38,6 +38,7 @@ class VectorFiles:
         return {file.key: file for entry in entries for file in self._vectors(entry)}
 
     def _vectors(self, entry: IndexManifestEntry) -> Iterator[IcebergFile]:
+        """Yield the deletion vectors of an index file as Iceberg's delete files."""
         paths = self.table.paths
         folder = paths.bucket(entry.partition, entry.bucket)
         partition = deserialize_row(entry.partition, self.table.schema.partition_type.types)

@@ -166,9 +166,9 @@ class BucketCountState(BucketState):
             OutdatedRowsError: a changed partition was rescaled.
         """
         if (moved := self._moved(basis, changes, latest)) is not None:
-            partition, now = moved
+            partition, count = moved
             raise OutdatedRowsError(
-                f"the partition has got {now} buckets while its rows were written",
+                f"the partition has got {count} buckets while its rows were written",
                 where=self.table.paths.partition_folder(partition),
                 fix="write the rows again: a running job does so by itself",
             )
@@ -179,12 +179,12 @@ class BucketCountState(BucketState):
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
         partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
         if newest is None or newest.snapshot_id == self.history.known_id:
-            bucket_counts = self.constraints.bucket_counts
-            now = {partition: bucket_counts.get(partition, bucket) for partition in partitions}
+            known_counts = self.constraints.bucket_counts
+            counts = {partition: known_counts.get(partition, bucket) for partition in partitions}
         else:
             live = FileStoreScan(self.table).live_in(newest, partitions)
-            now = {entry.partition: entry.total_buckets for entry in live}
-        for partition, count in now.items():
+            counts = {entry.partition: entry.total_buckets for entry in live}
+        for partition, count in counts.items():
             if count != basis.bucket_counts.get(partition, bucket):
                 return partition, count
         return None
@@ -280,12 +280,12 @@ class HashIndexState(BucketState):
 
     def fits(self, basis: BucketBasis) -> bool:
         """Whether rows routed by `basis` have the buckets that the newest index gives them."""
-        now = self.basis.routed_on
-        if now == basis.routed_on:
+        routed_on = self.basis.routed_on
+        if routed_on == basis.routed_on:
             return True
         try:
             before = index_manifest(self.table, basis.routed_on)
-            after = index_manifest(self.table, now)
+            after = index_manifest(self.table, routed_on)
         except CorruptFileError:
             return False  # the older one may have expired
         return is_routed_alike(
@@ -299,11 +299,11 @@ class HashIndexState(BucketState):
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Whether the changes extend the current index of the changed partitions."""
-        now = self._basis(newest).written_on
-        if now == basis.written_on:
+        written_on = self._basis(newest).written_on
+        if written_on == basis.written_on:
             return True
         before = index_manifest(self.table, basis.written_on).hashes
-        after = index_manifest(self.table, now).hashes
+        after = index_manifest(self.table, written_on).hashes
         partitions = {change.partition for change in changes}
         return all(before.get(partition) == after.get(partition) for partition in partitions)
 

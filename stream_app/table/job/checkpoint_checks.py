@@ -91,30 +91,30 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     """
     epochs = newest_epochs(table.snapshots).values()
     ends = [offsets_of_end(epoch.source_end) for epoch in epochs]
-    again = read_again(begin, ends)
+    repeated = read_again(begin, ends)
     schema = table.schema
-    if not again or traits_of(schema.core_options.merge_engine).keeps_first:
+    if not repeated or traits_of(schema.core_options.merge_engine).keeps_first:
         return
     problem = (
-        f"{_count(begin, again)} records of {', '.join(sorted(again))} that the job is about to "
-        f"read are in the table already, from a job with another checkpoint; {_twice(schema)}"
+        f"{_count(begin, repeated)} records of {', '.join(sorted(repeated))} that the job is about "
+        f"to read are in the table already, from a job with another checkpoint; {_twice(schema)}"
     )
     if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
         raise CheckpointError(
             problem,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
-            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, again))}'; or give the "
-            "job a new table; or set stream.repeated-records = store, if they are other records (a "
-            "topic that was recreated, another cluster's) or shall be stored again",
+            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, repeated))}'; or give "
+            "the job a new table; or set stream.repeated-records = store, if they are other "
+            "records (a topic that was recreated, another cluster's) or shall be stored again",
         )
     _LOG.warning("%s\n  where: %s", problem, table.location)
 
 
-def _count(begin: Offsets, again: Offsets) -> int:
+def _count(begin: Offsets, repeated: Offsets) -> int:
     return sum(
         end - begin[topic].get(partition, 0)
-        for topic, partitions in again.items()
+        for topic, partitions in repeated.items()
         for partition, end in partitions.items()
     )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from stream_app.errors import CommitError
@@ -32,13 +32,12 @@ from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.idle_checks import IdleChecks
+from stream_app.table.job.other_writers import OtherWriters
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
-_OVERTAKEN_MAX = 20
-"""Commits of other writers amid compactions, after which `compact_due` begins no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +240,7 @@ class StreamTableCommit:
             return
         if rests:
             self.state.load_waiting()
-        others, self.leaves_rows = _OtherWriters(self.state), False
+        others, self.leaves_rows = OtherWriters(self.state), False
         self.coordinator.trigger(rests=rests)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
@@ -267,7 +266,7 @@ class StreamTableCommit:
         """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
-        self.touch(buckets)
+        self.state.follow_with(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         chosen, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
@@ -278,10 +277,6 @@ class StreamTableCommit:
                 yield snapshot
             dropped = self.coordinator.dropped.taken_buckets()
             pending |= chosen & (dropped | self.coordinator.failures.to_be_retried())
-
-    def touch(self, buckets: Collection[BucketId] | None = None) -> None:
-        """Load the state of buckets; None: of all buckets with files."""
-        self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""
@@ -321,32 +316,3 @@ def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool
     """Whether a wait can help, because a compaction runs or will be retried."""
     will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried
-
-
-@dataclass(slots=True)
-class _OtherWriters:
-    """Counts how often other writers commit while due compactions run."""
-
-    state: TableState
-    _count: int = field(init=False, default=0)
-    _known_id: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._known_id = self.state.history.known_id
-
-    def are_too_many(self, ours: Snapshot | None) -> bool:
-        """Whether others commit so often that `compact_due` would not end.
-
-        Args:
-            ours: the snapshot that `compact_due` has just published, if any.
-        """
-        known_id = self.state.history.known_id
-        before, self._count = self._count, self._count + (known_id > self._known_id + bool(ours))
-        self._known_id = known_id
-        if before < _OVERTAKEN_MAX <= self._count:
-            _LOG.warning(
-                "%s: other writers commit faster than the job compacts; they or the next run "
-                "compact what they leave",
-                self.state.table.location,
-            )
-        return self._count >= _OVERTAKEN_MAX

@@ -29,7 +29,7 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.job.waiting_rows_check import check_no_row_waits
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
@@ -166,16 +166,6 @@ class TableJob:
         return commit is not None and (last is None or last < epoch)
 
     @property
-    def last_source_end(self) -> str | None:
-        """The newest epoch's end in the source's form; None if unknown."""
-        return self.committer.state.last_source_end
-
-    @property
-    def next_sequence_number(self) -> int:
-        """The lowest sequence number of new rows, without other writers' newest commits."""
-        return self.committer.state.constraints.next_sequence_number
-
-    @property
     def bucket_basis(self) -> BucketBasis:
         """See `BucketState.basis`. Any thread may call it."""
         commit = self._commit
@@ -187,28 +177,6 @@ class TableJob:
         if not buckets.is_needed:
             return True
         return buckets.stands(basis, changes, self.committer.state.follow())
-
-    def buckets_fit(self, basis: BucketBasis) -> bool:
-        """See `BucketState.fits`."""
-        return self.committer.buckets.fits(basis)
-
-    def must_wait(self) -> bool:
-        """See `StreamTableCommit.must_wait`."""
-        return self.committer.must_wait()
-
-    def commit_epoch(
-        self,
-        epoch: int,
-        changes: Sequence[BucketChange],
-        *,
-        properties: Mapping[str, str] | None = None,
-        empties: bool = False,
-        basis: BucketBasis = NO_BASIS,
-    ) -> EpochCommit:
-        """See `StreamTableCommit.commit_epoch`."""
-        return self.committer.commit_epoch(
-            epoch, changes, properties=properties, empties=empties, basis=basis
-        )
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -299,7 +267,7 @@ class TableJob:
         return None if self._commit is None else self._commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """The external views that lag behind the newest snapshot. Any thread may call it."""
+        """Return the external views that lag behind the newest snapshot. Any thread may call it."""
         return self._callbacks.problems
 
     @property
@@ -310,10 +278,6 @@ class TableJob:
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         return () if self._commit is None else self._commit.coordinator.unfinished()
-
-    def close(self) -> None:
-        """Wait for upkeep that runs in a thread."""
-        self.upkeep.close()
 
     @property
     def committer(self) -> StreamTableCommit:

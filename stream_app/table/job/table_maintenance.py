@@ -71,7 +71,7 @@ class MaintenanceMetrics:
         return self.snapshots_expired + self.partitions_expired + self.files
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
-        """The sum of both counts."""
+        """Return the sum of both counts."""
         # Each run of upkeep adds a few of these; `asdict` would take two thirds of its time.
         return MaintenanceMetrics(
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,
@@ -215,8 +215,8 @@ class TableMaintenance:
         """Run one task, log and count its outcome, and return whether it succeeded."""
         began, failures = self._table.clock.steady_seconds(), 0
         try:
-            for done in run():
-                self._count(done)
+            for metrics in run():
+                self._count(metrics)
         except Exception as error:
             is_expected = isinstance(error, (StreamAppError, OSError))
             _LOG.warning("%s failed: %s", name, error, exc_info=not is_expected)
@@ -225,9 +225,9 @@ class TableMaintenance:
         self._count(MaintenanceMetrics(failures=failures, seconds=seconds))
         return not failures
 
-    def _count(self, done: MaintenanceMetrics) -> None:
+    def _count(self, metrics: MaintenanceMetrics) -> None:
         with self._lock:
-            self._metrics = self._metrics.plus(done)
+            self._metrics = self._metrics.plus(metrics)
 
     def _look_for_table(self) -> Iterator[MaintenanceMetrics]:
         """Detect that the table was dropped or recreated, so that upkeep leaves the path alone."""
@@ -272,9 +272,9 @@ def _expire_partitions(
     if retention is None or not table.schema.partition_keys:
         return
     expire = ExpirePartitions(table, retention)
-    for done in expire.execute(expire.plan()):
-        names = ", ".join(table.paths.partition(p.partition) for p in done.partitions)
-        count, number = len(done.partitions), done.snapshot.snapshot_id
+    for dropped in expire.execute(expire.plan()):
+        names = ", ".join(table.paths.partition(p.partition) for p in dropped.partitions)
+        count, number = len(dropped.partitions), dropped.snapshot.snapshot_id
         _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
         yield MaintenanceMetrics(partitions_expired=count)
 

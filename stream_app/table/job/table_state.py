@@ -171,7 +171,7 @@ class TableState:
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self.compaction_seen = self.table.clock.steady_seconds()
         self.constraints.look_at(entries)
-        self.coordinator.forget(touched, latest)
+        self.coordinator.reload(touched, latest)
         for snapshot, delta in deltas:
             if not self.history.was_created(snapshot):
                 self.live.follow(delta)

@@ -33,7 +33,7 @@ _SCRATCH = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> LayerSnapshot:
-    """The snapshot's version number, as layers record it."""
+    """Return the snapshot's version number, as layers record it."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
 
@@ -54,12 +54,12 @@ class KeySplit:
             CorruptFileError: the file cannot be read.
         """
         for rows in self.reader.read(file):
-            for share, mine in self.reader.by_share(file, rows):
+            for share, keys in self.reader.by_share(file, rows):
                 with self._writing:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
                         self._writers[share] = pa.ipc.new_file(path, self.reader.keys_schema)
-                    self._writers[share].write_batch(mine)
+                    self._writers[share].write_batch(keys)
 
     def finish(self) -> None:
         """Finish the split after all files were added."""

@@ -200,9 +200,10 @@ class KeyIndexes:
     def _changed(
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, Places]:
+        """Return the share's keys in the snapshots' added files, with their newest places."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        own = shares == {str(self.rule.shares)}
+        by_rule = shares == {str(self.rule.shares)}
         added = [
             PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
@@ -213,13 +214,16 @@ class KeyIndexes:
             file
             for file in added
             if self.rule.may_have(
-                share, file.entry.bucket, by_rule=own, has_keys=index.places.counts[file.place] > 0
+                share,
+                file.entry.bucket,
+                by_rule=by_rule,
+                has_keys=index.places.counts[file.place] > 0,
             )
         ]
 
         def read(file: PlacedFile) -> list[pa.RecordBatch]:
             parts = (reader.by_share(file, rows) for rows in reader.read(file))
-            return [mine for part in parts for number, mine in part if number == share]
+            return [keys for part in parts for number, keys in part if number == share]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
         rows = pa.concat_batches([reader.no_keys(), *batches])

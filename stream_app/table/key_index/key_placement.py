@@ -167,6 +167,7 @@ class _PlacedRows:
 
     @cached_property
     def _decided(self) -> _DecidedChanges:
+        """Decide in which partition each change of the rows takes effect."""
         columns = self.rows.select(self.rule.keys)
         codes = key_codes(columns.columns, self.rows.num_rows)
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)

@@ -114,8 +114,8 @@ class TableKeys:
             return
         shares = share_of(batch.column("hash").to_numpy(), self.rule.shares)
         for share in np.unique(shares).tolist():
-            mine = shares == share
-            yield share, batch if mine.all() else batch.filter(pa.array(mine))
+            is_in_share = shares == share
+            yield share, batch if is_in_share.all() else batch.filter(pa.array(is_in_share))
 
     @property
     def _read_type(self) -> RowType:

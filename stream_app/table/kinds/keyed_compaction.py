@@ -93,9 +93,9 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
             name: DeletionVector.of_positions(np.concatenate(places), bitmap64=is_64)
             for name, places in above.places_read.items()
         }
-        gone = {file.file_name for file in change.removed}
-        gone -= {file.file_name for file in change.added}
-        changes = index_changes(table, live, bucket, gone=gone, deleted=deleted)
+        removed = {file.file_name for file in change.removed}
+        removed -= {file.file_name for file in change.added}
+        changes = index_changes(table, live, bucket, gone=removed, deleted=deleted)
     except BaseException:
         table.discard([change])
         raise

@@ -56,6 +56,7 @@ def _column(
     arrow_type: pa.DataType,
     constants: Mapping[str, str],
 ) -> pa.Array:
+    """Return the field's column in its type: from the rows, a constant, or nulls."""
     try:
         if field.name in rows.column_names:
             values = rows.column(field.name)
@@ -75,6 +76,7 @@ def _column(
 
 
 def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
+    """Check that no value of the column is longer than its type allows."""
     root, limit = field.data_type.root, field.data_type.length
     if root in _CHARACTERS:
         longest = pc.max(pc.utf8_length(column)).as_py()

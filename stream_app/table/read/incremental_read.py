@@ -150,6 +150,7 @@ class IncrementalRead(RowChoice):
             yield from self._choose(batch)
 
     def _differing(self, start: Snapshot | None, end: Snapshot) -> list[BatchStream]:
+        """Return a stream of rows for each bucket whose files differ between two snapshots."""
         check_readable(self.table, merges=True)
         if not self.table.kind.merges_by_key:
             raise UnsupportedTableError(

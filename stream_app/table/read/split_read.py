@@ -86,6 +86,7 @@ class SplitRead(RowChoice):
             yield from rows.read(file)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield a split's rows; only files whose keys may overlap are merged."""
         raw_parts = self._part_filter(merges=False)
         merged_parts = self._part_filter(merges=True)
         vectors = self._vectors(split)

@@ -115,6 +115,7 @@ class SplitScan:
         group: SplitGroup,
         vectors: Sequence[IndexManifestEntry],
     ) -> DataSplit:
+        """Return a group of files as a split, with the index files of their deletion vectors."""
         names = {file.file_name for file in group.files}
         return DataSplit(
             snapshot_id=snapshot.snapshot_id,
@@ -156,7 +157,7 @@ class SplitScan:
     def _with_a_joined_row(
         self, groups: Sequence[RowGroup], file_stats: FileStats
     ) -> list[RowGroup]:
-        """The groups in which a row may match; only a file that stands alone says so."""
+        """Return the groups in which a row may match; only a file that stands alone says so."""
         alone = [group.files[0] for group in groups if len(group.files) == 1]
         passing = {file.file_name for file in self._with_a_row(alone, file_stats)}
         return [

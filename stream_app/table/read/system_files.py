@@ -113,6 +113,7 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
+    """Return the columns of the `files` system table, each with the way to its value."""
     shown = _Shown(table)
     # Three columns show a file's statistics, which are decoded only once.
     stats = lru_cache(maxsize=1)(lambda entry: shown.stats(entry.file))

@@ -119,7 +119,7 @@ def _moved(
     writing = replace(table, schema=replace(table.schema, options=options))
     reader = table.bucket_files(partition, POSTPONED)
     writers: dict[int, BucketWriter] = {}
-    done: list[BucketChange] = []
+    changes: list[BucketChange] = []
 
     def write(rows: pa.RecordBatch) -> None:
         buckets = key_buckets(rows, table.schema, count)
@@ -138,14 +138,14 @@ def _moved(
                     write(batch.drop_columns([SEQUENCE_NUMBER]))
             for bucket in list(writers):
                 files_of_bucket = writers[bucket].prepare_commit()
-                done.append(change_of(files_of_bucket, partition, bucket, count))
+                changes.append(change_of(files_of_bucket, partition, bucket, count))
                 del writers[bucket]
     except BaseException:
         for writer in writers.values():
             writer.abort()
-        table.discard(done)
+        table.discard(changes)
         raise
-    gone = BucketChange(
+    emptied = BucketChange(
         partition=partition, bucket=POSTPONED, total_buckets=POSTPONED, removed=tuple(files)
     )
-    return [gone, *done]
+    return [emptied, *changes]

@@ -115,6 +115,7 @@ class _PartitionRescale:
             return None
 
     def _follow(self, latest: Snapshot | None) -> None:
+        """Split files that a snapshot has gained, and discard the splits of files that it lost."""
         live = [
             entry
             for entry in FileStoreScan(self.table).live_in(latest, [self.partition])

@@ -61,6 +61,7 @@ def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
 
 
 def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
+    """Return the reasons by message for partition values whose folders' names are too long."""
     room = NAME_BYTES_MAX - len(partition_component(name, "").encode())
     longest = pc.max(pc.binary_length(column)).as_py()
     if longest is None or longest * _ESCAPED_BYTES_MAX <= room:

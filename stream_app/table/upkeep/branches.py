@@ -246,6 +246,7 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
 
 
 def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
+    """Give the main branch the schemas, snapshots and tags of the plan's branch."""
     branch = plan.branch
     for number in branch.schemas.ids():
         schema = branch.schemas.schema(number)

@@ -93,6 +93,7 @@ class ExpireChangelogs:
     def _files(
         self, changelogs: Sequence[Snapshot], later: Sequence[Snapshot], earliest: Snapshot
     ) -> FilesToDelete:
+        """Return the files that only the expiring changelogs need."""
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestReads(self.table))
         begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1

@@ -191,6 +191,7 @@ class ExpirePartitions:
         ]
 
     def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:
+        """Return the partition with its time, by its values or by its newest file."""
         schema = self.table.schema
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)

@@ -124,6 +124,7 @@ class ExpireSnapshots:
             ) from error
 
     def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
+        """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
@@ -208,6 +209,7 @@ class ExpireSnapshots:
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed: Collection[str]
     ) -> None:
+        """Check that no rollback has changed the snapshots that the plan retains."""
         for rollback in holding_rollbacks(self.table, listed):
             raise UsageError(
                 f"the table is rolled back to snapshot {rollback.target}, or was until that was "
@@ -287,6 +289,7 @@ class ExpireSnapshots:
         end: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
+        """Return the files that only the expiring snapshots need."""
         collector = FileCollector(ManifestReads(self.table))
         begin = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.

@@ -237,6 +237,7 @@ class _UsedNames:
             ) from error
 
     def _add(self, version: NamedVersion, *, is_branchs: bool) -> None:
+        """Add the names of all files that a version needs."""
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
@@ -254,6 +255,7 @@ class _UsedNames:
             self.names.add(snapshot.statistics)
 
     def _list(self, name: str | None, *, may_be_gone: bool) -> None:
+        """Add the names of a manifest list, of its manifests and of their files."""
         if name is None or name in self.names or (may_be_gone and not self._is_there(name)):
             return
         manifests = self._table.manifests

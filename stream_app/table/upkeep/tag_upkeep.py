@@ -156,6 +156,7 @@ class TagUpkeep:
         return begin, next_begin
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
+        """Create the tags of the periods that have ended, and return their names."""
         begin, next_begin = self._next(rules)
         snapshots = self._snapshots(max(begin, self._looked_at + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]

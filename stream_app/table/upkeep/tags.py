@@ -90,14 +90,14 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     if not table.tags.create(tag):
         return False
     try:
-        gone = _gone(table, tag)
+        loss = _loss(table, tag)
     except BaseException:
         table.tags.delete(tag.name)
         raise
-    if gone is not None:
+    if loss is not None:
         table.tags.delete(tag.name)
         raise UsageError(
-            f"snapshot {tag.snapshot.snapshot_id} {gone} while it got the tag {tag.name!r}",
+            f"snapshot {tag.snapshot.snapshot_id} {loss} while it got the tag {tag.name!r}",
             where=table.location,
             fix="tag a newer one",
         )
@@ -105,7 +105,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     return True
 
 
-def _gone(table: FileStoreTable, tag: Tag) -> str | None:
+def _loss(table: FileStoreTable, tag: Tag) -> str | None:
     """Return the reason why the version is lost despite its new tag; None if it is complete.
 
     An expiry withdraws its announcement after it has deleted the snapshots, so this checks the
@@ -250,6 +250,7 @@ def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[fro
 
 
 def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
+    """Return the snapshot of this number, perhaps from another tag; None names the newest."""
     if number is None:
         latest = table.snapshots.latest()
         if latest is None:

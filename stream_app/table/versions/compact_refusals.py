@@ -52,16 +52,17 @@ class CompactableFiles:
         return self.table.options[WRITE_ONLY]
 
     def _check_schema(self, schema_id: int) -> None:
-        ours = self.table.schema
-        if schema_id == ours.schema_id:
+        """Check that a compaction can rewrite files of a schema without a loss."""
+        schema = self.table.schema
+        if schema_id == schema.schema_id:
             return
-        theirs = self.table.schemas.schema(schema_id).fields
-        if schema_id > ours.schema_id:
-            self._check_same_columns(schema_id, same=theirs == ours.fields)
+        stored_fields = self.table.schemas.schema(schema_id).fields
+        if schema_id > schema.schema_id:
+            self._check_same_columns(schema_id, same=stored_fields == schema.fields)
             return
-        then = {column.field_id: column.data_type for column in theirs}
-        for column in ours.fields:
-            stored = then.get(column.field_id, column.data_type)
+        stored_types = {column.field_id: column.data_type for column in stored_fields}
+        for column in schema.fields:
+            stored = stored_types.get(column.field_id, column.data_type)
             if can_be_read_as(stored, column.data_type) or self._leaves_compaction:
                 continue
             raise UnsupportedTableError(

@@ -92,6 +92,7 @@ class LookupReader:
         return self._files(PartsOfKeys(first, self._keys())).read_places(file)
 
     def _of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
         if not keys_in(file, self._keys(), self.table.key_of):
             return
         names = self.table.layout(self.columns, system=self.system).schema.names
@@ -212,6 +213,8 @@ def _reader_of_keys(
     vectors: Mapping[str, DeletionVector],
     copies: LookupCopies | None,
 ) -> LookupFileReader:
+    """Return a function that reads the rows of wanted keys from one file of the bucket."""
+
     def rows_of(file: DataFileMeta, wanted: WantedKeys) -> Iterator[pa.RecordBatch]:
         reader = LookupReader(
             table=table,

@@ -180,9 +180,9 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         raise _none_yet(table, f"snapshot {number}")
-    gone = "has expired" if 0 < number < earliest else "does not exist"
+    absence = "has expired" if 0 < number < earliest else "does not exist"
     raise UsageError(
-        f"snapshot {number} {gone}: the table has {earliest} to {latest}",
+        f"snapshot {number} {absence}: the table has {earliest} to {latest}",
         where=table.location,
         fix=f"give one from {earliest} to {latest}",
     )

@@ -55,7 +55,7 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     doubles = np.empty((4, size // 3 + 1), np.int64)
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
-    tables = [int(one.ctypes.data) for one in memory]
+    tables = [int(array.ctypes.data) for array in memory]
     last_counts, scratch_end, doubles_count = (int(state[at:].ctypes.data) for at in (1, 0, 4))
     begins = _encode(
         places,
@@ -63,14 +63,14 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
         NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
         MemberTables._make([*tables[9:20], last_counts]),
-        DoubleTables._make([*(int(one.ctypes.data) for one in doubles), doubles_count]),
+        DoubleTables._make([*(int(array.ctypes.data) for array in doubles), doubles_count]),
     )
     failed: Bools = sizes[0] == 0
     failed |= sizes.max(axis=0) > SIZE_MAX
     _put_doubles(out[0], texts, doubles[:, : state[4]], failed)
     values, metadata = (
-        _binary(one[begin - int(one.ctypes.data) :], lengths)
-        for one, begin, lengths in zip(out, begins, sizes, strict=True)
+        _binary(array[begin - int(array.ctypes.data) :], lengths)
+        for array, begin, lengths in zip(out, begins, sizes, strict=True)
     )
     return values, metadata, failed
 

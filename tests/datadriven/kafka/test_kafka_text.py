@@ -141,11 +141,11 @@ def cut(case: Case) -> str:
         lines.append(f"{topic}/{partition} {end}" + f" {state}" * (not is_settled))
     lines += [f"{name} at {at.transaction}" for name, at in border.progress.positions.items()]
     lines += ["no newer transaction"] * (not border.advances)
-    lines += [f"open: {place}" for place in decided.open]
+    lines += [f"open: {place}" for place in decided.open_transactions]
     lines += ["a whole one waits behind"] * decided.is_overtaken
     lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
     if border.doubt is not None:
-        lines.append(f"doubt: {border.doubt.what}{border.doubt.fix and '; '}{border.doubt.fix}")
+        lines.append(f"doubt: {border.doubt.reason}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)
 
 

@@ -24,7 +24,7 @@ from stream_app.mergetree.compact.universal_compaction import (
     OffPeakHours,
     Runs,
     UniversalCompaction,
-    pick_full,
+    full_compaction_unit,
     picked_runs,
     sizes_of,
 )
@@ -152,7 +152,10 @@ def hours(case: Case) -> str:
 def full(case: Case) -> str:
     levels = int(case.args.get("levels", 6))
     rewrite_all = "rewrite-all" in case.args
-    units = [pick_full(levels, runs_of(line), lambda _: rewrite_all) for line in case.input_lines]
+    units = [
+        full_compaction_unit(levels, runs_of(line), lambda _: rewrite_all)
+        for line in case.input_lines
+    ]
     return "\n".join(show_unit(unit) for unit in units)
 
 

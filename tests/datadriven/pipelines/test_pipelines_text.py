@@ -71,5 +71,5 @@ def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
 
 
 def _step_names(pipeline: Pipeline) -> str:
-    own_step = [] if pipeline.own is None else ["(own table)"]
+    own_step = [] if pipeline.own_table is None else ["(own table)"]
     return " ".join([*own_step, *(place.name.lower() for place in pipeline.steps)]) or "none"

@@ -116,7 +116,7 @@ def snapshots_of(lines: Sequence[str]) -> tuple[list[ManifestEntry], list[Snapsh
             history.append(
                 SnapshotDelta(
                     snapshot_id=int(number),
-                    kind=CommitKind[kind],
+                    commit_kind=CommitKind[kind],
                     commit_user=user,
                     entries=[],
                 )

@@ -224,7 +224,7 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     assert doubts[0] is not None
     assert "do transforms of the connector drop changes" in doubts[0].fix
     assert doubts[1] is not None
-    assert f"{bank.name}.b/0 is behind" in doubts[1].what
+    assert f"{bank.name}.b/0 is behind" in doubts[1].reason
     assert doubts[2] is None, "table b has a later change"
     assert log[2] is not None
     assert log[2].is_whole

@@ -265,7 +265,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(joined) == 3
     # Whoever begins anew sees all that is there.
     names = {file.file_name for file in joined}
-    assert len(planner.plan(starts_anew=True, taken=names).tasks) == 1
+    assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
 
 
 def test_what_another_writer_deletes_is_not_planned(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     )
     latest = table.snapshots.latest()
     choice = CompactionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
-    compactor.touch(choice)
+    compactor.state.follow_with(choice)
     compactor.coordinator.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}

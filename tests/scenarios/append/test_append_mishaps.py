@@ -144,7 +144,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     (first, first_files), (second, second_files) = units.items()
     # A later file of the first partition shares the index file with one that is compacted.
     writer.write([("+I", {"k": 1, "v": "x", "dt": "a"}), ("+I", {"k": 1, "v": "x", "dt": "b"})])
-    commit.touch()
+    commit.state.follow_with(None)
     others = {
         entry.partition: entry.file.file_name
         for entry in FileStoreScan(table).live(table.snapshots.latest())

@@ -77,11 +77,11 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     )
     assert other.compact_whole()
     waiting = {file.file_name for file in failed[1]}
-    assert planner.plan(taken=waiting, starts_anew=starts_anew).tasks == ()
-    assert planner.plan(again=[failed]).tasks == ()
+    assert planner.plan(excluded=waiting, starts_anew=starts_anew).tasks == ()
+    assert planner.plan(failed=[failed]).tasks == ()
     for epoch in range(5, 9):
         writer.write(rows(epoch))
-    [(_, files)] = planner.plan(again=[failed]).tasks
+    [(_, files)] = planner.plan(failed=[failed]).tasks
     assert waiting.isdisjoint(file.file_name for file in files)
 
 
@@ -139,12 +139,12 @@ def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) 
     follower = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    follower.touch(set())
+    follower.state.follow_with(set())
     follower.coordinator.restrict(set())
     assert follower.compact_due() == []
     latest = table.snapshots.latest()
     buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
-    follower.touch(buckets)
+    follower.state.follow_with(buckets)
     follower.coordinator.restrict({partition for partition, _ in buckets})
     follower.compact_due()
     assert len(FileStoreScan(table).live(table.snapshots.latest())) == 1

@@ -32,7 +32,7 @@ def opened(table: FileStoreTable) -> StreamTableCommit:
 
 def take_up(table: FileStoreTable) -> set[BucketId]:
     commit = opened(table)
-    commit.touch()
+    commit.state.follow_with(None)
     return commit.coordinator.known_buckets()
 
 

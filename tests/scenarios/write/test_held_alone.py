@@ -109,7 +109,9 @@ def filtered(committer: EpochCommitter[Parts]) -> None:
         decode = unfiltered(table)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
-            condition=to_expression(predicate), merges_by_key=False, known=KnownColumns.IMAGES
+            condition=to_expression(predicate),
+            merges_by_key=False,
+            known_columns=KnownColumns.IMAGES,
         )
         return decode.with_steps({StepPlace.FILTER_OF_ROWS: step})
 
@@ -184,7 +186,7 @@ def test_a_table_lacks_an_epoch_only_while_it_is_open(tmp_path: Path) -> None:
     lacks = [job.seems_to_lack(3)]
     job.open("job")
     lacks.append(job.seems_to_lack(3))
-    job.commit_epoch(3, [])
+    job.committer.commit_epoch(3, [])
     lacks += [job.seems_to_lack(3), job.seems_to_lack(4)]
     job.forget()
     assert [*lacks, job.seems_to_lack(4)] == [False, True, False, True, False]

@@ -27,27 +27,30 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         "--conf",
         type=Path,
         metavar="FILE",
-        help="the configuration of the table's job: its table by name, file systems, Spark "
-        "settings, form of the log, webhook and OpenTelemetry are this one's too",
+        help="the configuration of the table's job; the command takes the table by its name, "
+        "file systems, Spark settings, form of the log, webhook and OpenTelemetry from "
+        "it",
     )
     parser.add_argument(
         "--partition",
         action="append",
         default=[],
         metavar="K=V,…",
-        help="only this partition, e.g. dt=2026-11-20; may be repeated",
+        help="compact only this partition, e.g. dt=2026-11-20; may be repeated",
     )
     parser.add_argument(
-        "--where", metavar="CONDITION", help="only partitions for which this is true"
+        "--where", metavar="CONDITION", help="compact only partitions that meet this condition"
     )
     parser.add_argument(
         "--partition-idle-time",
         metavar="TIME",
-        help="only partitions without new files for this time, e.g. 1h",
+        help="compact only partitions without new files for this time, e.g. 1h",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--full", action="store_true", help="merge each bucket whole (default without --follow)"
+        "--full",
+        action="store_true",
+        help="merge all files of each bucket (default without --follow)",
     )
     how.add_argument(
         "--minor", action="store_true", help="merge only what the table's triggers ask for"
@@ -63,14 +66,14 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-port",
         type=int,
         metavar="PORT",
-        help="with --follow: answer http://…:PORT/metrics, for Prometheus",
+        help="with --follow: serve metrics for Prometheus at http://…:PORT/metrics",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="a table option for this run, or a Spark setting (spark.…=…); may be repeated",
+        help="set a table option, or a Spark setting (spark.…=…), for this run; may be repeated",
     )
     # Under spark-submit the job itself sees a pipe, whatever the output is.
     parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
@@ -85,7 +88,7 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order-by",
         metavar="A,B",
-        help="the columns by which rows are sorted, separated by commas",
+        help="sort the rows by these columns, separated by commas",
     )
 
 

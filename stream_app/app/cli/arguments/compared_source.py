@@ -14,21 +14,24 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check --source`."""
     parser.add_argument(
         "--source",
-        metavar="WHAT",
+        metavar="SOURCE",
         nargs="?",
         const="",
-        help="compare the rows by checksums alone: with a database (jdbc:postgresql://… or "
-        "jdbc:mysql://…), with another table, or with tag:NAME of the same table; with --conf: all "
-        "tables of the job with a database, by default that of source.snapshot-from",
+        help="compare checksums of the rows with those of a database (jdbc:postgresql://… or "
+        "jdbc:mysql://…), of another table, or of tag:NAME of the same table; with "
+        "--conf: compare all tables of the job with a database, by default that of "
+        "source.snapshot-from",
     )
-    help_of_record = "if nothing differs, publish that in a snapshot, for status, pages and metrics"
+    help_of_record = (
+        "if nothing differs, publish this result in a snapshot, for status, pages and metrics"
+    )
     parser.add_argument("--record", action="store_true", help=help_of_record)
     add_database_table(parser)
 
 
 def add_database_table(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that need a database as ``--source``."""
-    help_of_name = "the table's name in the database of --source; default: its name here"
+    help_of_name = "the table's name in the database of --source; default: the table's own name"
     parser.add_argument("--source-table", metavar="NAME", help=help_of_name)
     parser.add_argument(
         "--wait",

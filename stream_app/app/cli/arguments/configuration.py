@@ -17,14 +17,18 @@ def add_configuration(parser: argparse.ArgumentParser, purpose: str = "") -> Non
         purpose: what the verb does with a configuration; empty if the verb needs one.
     """
     parser.add_argument(
-        "--conf", required=not purpose, metavar="FILE", type=Path, help=purpose or "TOML file"
+        "--conf",
+        required=not purpose,
+        metavar="FILE",
+        type=Path,
+        help=purpose or "the TOML file of the job's configuration",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set one key of it, e.g. --set stream.trigger=availableNow; may be repeated",
+        help="set one key of the configuration, e.g. stream.trigger=availableNow; may be repeated",
     )
 
 
@@ -32,7 +36,10 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``stream-app ingest`` that its job has too."""
     add_configuration(parser)
     parser.add_argument(
-        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
+        "--events",
+        metavar="FILE",
+        type=Path,
+        help="append a JSON line to this file for each epoch and commit",
     )
 
 

@@ -23,14 +23,17 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     """Add ``--warehouse``, ``--conf`` and ``--set``."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--warehouse", metavar="W", help=f"all tables below this folder; default: {WAREHOUSE}"
+        "--warehouse", metavar="W", help=f"show all tables below this folder; default: {WAREHOUSE}"
     )
     which.add_argument(
-        "--conf", metavar="FILE", type=Path, help="the tables of the job with this configuration"
+        "--conf",
+        metavar="FILE",
+        type=Path,
+        help="show the tables of the job with this configuration",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
-        help="with --conf: set one key of it; may be repeated",
+        help="with --conf: set one key of the configuration; may be repeated",
     )  # fmt: skip
 
 

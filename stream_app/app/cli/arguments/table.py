@@ -33,8 +33,9 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
         "table",
         metavar="TABLE",
         nargs="?" if or_all else None,
-        help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
-        f"${_WAREHOUSE_VARIABLE}; or catalog.db.table, of {DEFAULT} or ${VARIABLE}"
+        help=f"the folder of the table, …/warehouse/db.db/table; or db.table of the warehouse "
+        f"${_WAREHOUSE_VARIABLE} (default: {WAREHOUSE}); or catalog.db.table of a catalog in the "
+        f"file {DEFAULT} or ${VARIABLE}"
         f"{or_all and '; '}{or_all}",
     )
 
@@ -88,17 +89,21 @@ def add_version(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveG
         "--snapshot",
         type=int,
         metavar="N",
-        help="the table as of this snapshot; default: the latest",
+        help="read the table as of this snapshot; default: the latest",
     )
-    ways.add_argument("--tag", metavar="NAME", help="as of a tag")
+    ways.add_argument("--tag", metavar="NAME", help="read the table as of this tag")
     ways.add_argument(
         "--timestamp",
         type=timestamp_argument,
         metavar="TIME",
-        help="as of a time: ISO 8601, local without a zone; or milliseconds since 1970",
+        help="read the table as of this time: ISO 8601, local if it has no zone; or "
+        "milliseconds since 1970",
     )
     ways.add_argument(
-        "--watermark", type=int, metavar="MS", help="the first whose watermark is this or later"
+        "--watermark",
+        type=int,
+        metavar="MS",
+        help="read the first snapshot whose watermark is this or later",
     )
     return ways
 

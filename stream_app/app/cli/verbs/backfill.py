@@ -32,8 +32,8 @@ from stream_app.table.versions.time_travel import millis_of
 _EARLIEST = "earliest"
 DESCRIPTION = "Bring a table to the state that its topics show, or its database."
 EPILOG = """\
-The topics are read again, up to where the table's job has read them, and decoded as the job does.
-The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
+The command reads the topics again, up to where the table's job has read them, and decodes them as
+the job does. One snapshot then adds, changes and deletes the table's rows that differ from theirs,
 with a changelog where the table has one. A second run finds nothing to do.
 
 With --from TIME, or when a topic has lost its oldest messages, only keys that the messages name
@@ -41,9 +41,9 @@ are compared: no other row is changed or deleted.
 
 With --source the table is compared with its database, and rows that differ become those of the
 database. A row that changes meanwhile, or whose message waits in a topic, is left to the job.
-With --keys only rows whose key meets a condition are written.
+With --keys the backfill writes only rows whose key meets a condition.
 
-Stop the job before. A backfill fails, and changes nothing, if another writer commits meanwhile.
+Stop the job first. A backfill fails, and changes nothing, if another writer commits meanwhile.
 
 examples:
   stream-app backfill orders --conf conf/orders.toml --dry-run
@@ -62,25 +62,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-topic",
         dest="source_kafka",
         metavar="BOOTSTRAP/TOPIC",
-        help="the topic; with --conf: another address of the job's topics",
+        help="read this topic; with --conf: another address of the job's topics",
     )
     parser.add_argument(
         "--from",
         dest="begin",
         default=_EARLIEST,
         metavar="earliest|TIME",
-        help="the time of the oldest messages that are read (default: earliest, all of them)",
+        help="read only messages from this time on (default: earliest, all messages)",
     )
     parser.add_argument(
-        "--keys", metavar="CONDITION", help='only rows whose key meets it, such as "id IN (1, 2)"'
+        "--keys",
+        metavar="CONDITION",
+        help='write only rows whose key meets this condition, such as "id IN (1, 2)"',
     )
     parser.add_argument(
         "--source",
         metavar="URL",
         nargs="?",
         const="",
-        help="compare with the database (jdbc:…; without a value that of source.snapshot-from), "
-        "in place of the topics",
+        help="compare the table with this database, jdbc:…, instead of the topics; without a value "
+        "with that of source.snapshot-from",
     )
     add_database_table(parser)
 

@@ -24,10 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder",
         metavar="DIR",
         type=Path,
-        help="an empty folder, or one that it kept topics in",
+        help="the folder of the topics; it is empty, or has the topics of an earlier run",
     )
     parser.add_argument(
-        "port", metavar="PORT", type=int, nargs="?", default=PORT, help=f"default: {PORT}"
+        "port",
+        metavar="PORT",
+        type=int,
+        nargs="?",
+        default=PORT,
+        help=f"the port of the broker; default: {PORT}",
     )
 
 

@@ -71,22 +71,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="start",
         metavar="WHERE",
-        help="where to begin, see below; default: the earliest",
+        help="begin here, see below; default: earliest",
     )
     parser.add_argument(
-        "--to", type=int, dest="end", metavar="N", help="last snapshot; default: the latest"
+        "--to",
+        type=int,
+        dest="end",
+        metavar="N",
+        help="end with the changes of this snapshot; default: the latest",
     )
     parser.add_argument(
         "--follow", action="store_true", help="wait for new snapshots, until --to or Ctrl-C"
     )
-    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    parser.add_argument("--columns", metavar="A,B", help="print these columns, in this order")
     parser.add_argument(
-        "--where", metavar="CONDITION", help="rows for which this is true, as in `read`"
+        "--where",
+        metavar="CONDITION",
+        help="print the changes of rows that meet this condition, as in `read`",
     )
     parser.add_argument(
         "--consumer",
         metavar="ID",
-        help="continue at this consumer's position, and store the progress",
+        help="continue where this consumer stopped, and store its progress in the table",
     )
     parser.add_argument(
         "--ignore-progress",
@@ -96,12 +102,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("table", "jsonl", _DEBEZIUM),
-        help=f"default: table; with --to-kafka {_DEBEZIUM}",
+        help=f"the format of the output; default: table; with --to-kafka {_DEBEZIUM}",
     )
     parser.add_argument(
         "--to-kafka",
         metavar="BROKERS/TOPIC",
-        help="send messages instead of printing: HOST:PORT[,…]/TOPIC; key: the primary key as JSON",
+        help="send the changes to HOST:PORT[,…]/TOPIC instead of printing them; a message's "
+        "key is the primary key as JSON",
     )
 
 

@@ -89,23 +89,28 @@ for a compaction, and what Iceberg's readers lack"""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_table(parser, "absent: all tables of --conf")
+    add_table(parser, "without it, all tables of --conf")
     parser.add_argument(
-        "--quick", action="store_true", help="metadata alone: no data file is opened"
+        "--quick", action="store_true", help="check only metadata, and open no data file"
     )
     parser.add_argument(
         "--source-kafka",
         metavar="BOOTSTRAP/TOPIC",
-        help="compare the rows with this topic, read again; with --conf: another address of the "
-        "job's topics",
+        help="read this topic again, and compare its rows with the table's; with --conf: another "
+        "address of the job's topics",
     )
     add_configuration(
         parser,
-        "the configuration of the table's job: compare the table with its topics, decoded as the "
-        "job does",
+        "the configuration of the table's job: read its topics again, decode them as the job does, "
+        "and compare their rows with the table's",
     )
     add_compared_source(parser)
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    parser.add_argument(
+        "--format",
+        choices=("text", "jsonl"),
+        default="text",
+        help="the format of the output; default: text",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,9 +15,9 @@ from stream_app.errors import FAILED
 DESCRIPTION = "Look at everything that a job needs before it runs, and say what to fix."
 EPILOG = """\
 It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
-record of each; tries the rights, the clock and the promises of the stores; holds table and
-checkpoint against the configuration; and sees that the topics have what the job reads next, and
-that the newest snapshot has all its files. It starts no Spark, and makes no table.
+record of each; tries the rights, the clock and the promises of the stores; compares
+table and checkpoint with the configuration; and checks that the topics have what the job reads
+next, and that the newest snapshot has all its files. It starts no Spark, and makes no table.
 
 examples:
   stream-app doctor --conf conf/orders.toml

@@ -22,12 +22,11 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import absolute_location, store_of
 from stream_app.spark.supported_versions import check_spark
 
-DESCRIPTION = (
-    "Read change records and write them into a Paimon table, until the source is drained "
-    '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
-    "is finished first). It may be killed at any moment: started again with the same "
-    "checkpoint it continues, with nothing lost and nothing twice."
-)
+DESCRIPTION = """\
+Read change records and write them into a Paimon table, until the job has read the whole source
+(stream.trigger = "availableNow") or is stopped (Ctrl-C: it first finishes the running epoch). The
+job may be killed at any moment: started again with the same checkpoint it continues, with nothing
+lost and nothing twice."""
 EPILOG = (
     "examples:\n"
     "  stream-app ingest --conf conf/orders.toml\n"
@@ -48,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--snapshot-from",
         metavar="URL",
-        help="read the rows of a database first, jdbc:postgresql://… or jdbc:mysql://…: sets "
-        "source.snapshot-from",
+        help="read the rows of this database first, jdbc:postgresql://… or jdbc:mysql://…; "
+        "sets the key source.snapshot-from",
     )
 
 

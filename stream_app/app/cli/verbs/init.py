@@ -38,9 +38,9 @@ DESCRIPTION = (
     "definition of the table in its database."
 )
 EPILOG = """\
-From a topic it reads a few messages of both ends, from a database the definition of a table. It
-writes neither a table nor a checkpoint. Look through the result: of a topic, types are exact where
-the messages bring their schema. The result never has the database's user or password.
+The command reads a few messages at both ends of a topic, or the definition of a table in a
+database. It creates neither a table nor a checkpoint. Review the result: types of a topic are exact
+only if the messages bring their schema. The result never has the database's user or password.
 
 examples:
   stream-app init --from-topic shop.public.orders --bootstrap-servers 127.0.0.1:9092 > orders.toml
@@ -52,44 +52,63 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     origin = parser.add_mutually_exclusive_group(required=True)
+    help_of_topic = "read messages of this topic; NAME/TOPIC in a further cluster of --conf"
+    origin.add_argument("--from-topic", metavar="TOPIC", help=help_of_topic)
     origin.add_argument(
-        "--from-topic", metavar="TOPIC", help="the topic; NAME/TOPIC in a further cluster of --conf"
+        "--from-jdbc",
+        metavar="URL",
+        help="read the definition of a table in this database: jdbc:postgresql:…, jdbc:mysql:…",
     )
-    origin.add_argument(
-        "--from-jdbc", metavar="URL", help="a database: jdbc:postgresql:…, jdbc:mysql:…"
+    parser.add_argument(
+        "--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: the table in the database"
     )
-    parser.add_argument("--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: its table")
-    parser.add_argument("--topic", metavar="TOPIC", help="with --from-jdbc: where its changes are")
+    parser.add_argument(
+        "--topic", metavar="TOPIC", help="with --from-jdbc: the topic of the table's changes"
+    )
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--bootstrap-servers", metavar="HOST:PORT,…", help="brokers of Kafka")
+    where.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT,…", help="the addresses of Kafka's brokers"
+    )
     where.add_argument(
         "--conf",
         type=Path,
         metavar="FILE",
-        help="the configuration of another job: its brokers, client settings and format",
+        help="take brokers, client settings and format from the configuration of this other job",
     )
     parser.add_argument(
-        "--source-format", metavar="FORMAT", help=f"of the messages (default: {DEFAULT_FORMAT})"
+        "--source-format",
+        metavar="FORMAT",
+        help=f"the format of the messages (default: {DEFAULT_FORMAT})",
     )
     parser.add_argument(
-        "--type-mapping", default="", metavar="OPTION,…", help="Paimon's options of types"
+        "--type-mapping",
+        default="",
+        metavar="OPTION,…",
+        help="Paimon's options that map the types of the source",
     )
     parser.add_argument(
         "--inexact",
         default=InexactTimes.NUMBER.value,
         choices=[way.value for way in InexactTimes],
-        help="columns for times of day that Paimon's TIME cannot hold (default: number)",
+        help="how the job keeps times of day that Paimon's TIME cannot hold (default: number)",
     )
     parser.add_argument(
         "--json-as",
         default=JsonColumns.STRING.value,
         choices=[kind.value for kind in JsonColumns],
-        help="columns for documents, such as PostgreSQL's jsonb (default: string)",
+        help="the type of columns with documents, such as PostgreSQL's jsonb (default: string)",
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
-    parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
-    parser.add_argument("--name", metavar="NAME", help="of the table (default: the source's)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: stdout")
+    parser.add_argument(
+        "--database", metavar="NAME", help="the table's database (default: the source's)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="the table's name (default: the source's)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the configuration into this new file; default: standard output",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -157,7 +176,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else other_format(source.format, [messages])
-        reason = "" if notice is None else f": {notice.what}"
+        reason = "" if notice is None else f": {notice.problem}"
         raise WrongSourceError(
             f"no message shows a column{reason}",
             where=f"topic {args.from_topic}",

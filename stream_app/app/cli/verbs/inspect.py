@@ -39,9 +39,9 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
 """Parts of a table that can be limited to some buckets."""
-DESCRIPTION = "Show the metadata of a table. Reads no row and no data file."
+DESCRIPTION = "Show the metadata of a table. The command reads no row and no data file."
 EPILOG = """\
-what there is to see:
+listings:
   snapshots    the log of commits: user, time, numbers of records and files
   schemas      every version of the columns, keys and options
   files        live data files: rows, deletes, size, key range, sequence numbers
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="overview",
         choices=tuple(_LISTINGS),
-        help="one of those below; default: a page about all",
+        help="the listing to show, see below; default: overview",
     )
     add_version(parser)
     parser.add_argument(
@@ -82,16 +82,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="K=V,…",
-        help="files, levels and compactions of this partition alone; may be repeated",
+        help="show files, levels or compactions of this partition only; may be repeated",
     )
     parser.add_argument(
         "--bucket",
         type=int,
         metavar="N",
-        help="files, levels and compactions of the bucket with this number alone",
+        help="show files, levels or compactions of the bucket with this number only",
     )
     parser.add_argument(
-        "--format", choices=("table", "jsonl"), default="table", help="default: table"
+        "--format",
+        choices=("table", "jsonl"),
+        default="table",
+        help="the format of the output; default: table",
     )
 
 

@@ -43,8 +43,8 @@ list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
         of those that are good now; once, and never over a newer change of the same row.
-        The topics must still have what came behind the records. Stop the job, or expect to try
-        again: a replay gives way to it
+        The topics must still have the messages behind the records. Stop the job, or expect to
+        try again: a replay gives way to the job
 drop    removes records for good
 
 examples:
@@ -69,13 +69,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument("action", choices=tuple(_ACTIONS), metavar="list|show|replay|drop")
     parser.add_argument(
-        "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
+        "folder",
+        nargs="?",
+        metavar="FOLDER",
+        help="the folder of the quarantine, instead of --conf",
     )
     add_configuration(parser, "the job's configuration")
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="of a whole database: records of this table; absent: of no table, and list: of all",
+        help="in a job of a whole database: choose records of this table; without it, list "
+        "counts records of all tables, and the others choose records of no table",
     )
     parser.add_argument(
         "--reason",
@@ -83,18 +87,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=REASON_KINDS,
         default=[],
         metavar="KIND",
-        help=f"kind of reason, also several times: {', '.join(REASON_KINDS)}",
+        help=f"choose records with this kind of reason; may be repeated: {', '.join(REASON_KINDS)}",
     )
-    parser.add_argument("--topic", action="append", default=[], metavar="T", help="their topic")
-    parser.add_argument("--partition", type=int, metavar="N", help="their Kafka partition")
-    parser.add_argument("--offset", metavar="N[..M]", help="their offset, or the first and last")
-    parser.add_argument("--since", metavar="TIME", help="the least time of the records themselves")
-    parser.add_argument("--until", metavar="TIME", help="the time before which they are")
-    parser.add_argument("--all", action="store_true", help="replay and drop: all that wait")
     parser.add_argument(
-        "--dry-run", action="store_true", help="replay and drop: tell it, and change nothing"
+        "--topic", action="append", default=[], metavar="T", help="choose records of this topic"
     )
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    parser.add_argument(
+        "--partition", type=int, metavar="N", help="choose records of this Kafka partition"
+    )
+    parser.add_argument(
+        "--offset",
+        metavar="N[..M]",
+        help="choose records of this offset, or from the first to the last",
+    )
+    parser.add_argument(
+        "--since", metavar="TIME", help="choose records whose own time is this or later"
+    )
+    parser.add_argument(
+        "--until", metavar="TIME", help="choose records whose own time is before this"
+    )
+    parser.add_argument("--all", action="store_true", help="replay or drop all records that wait")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what replay or drop would do, and change nothing",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "jsonl"),
+        default="text",
+        help="the format of the output; default: text",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,23 +49,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_version(parser).add_argument(
         "--as-of-database",
         metavar="ID",
-        help="as of a transaction of the source, at which all tables of its database have a "
-        f"snapshot; {NEWEST!r}: the newest one",
+        help="read the table as of this transaction of the source, for which all tables of its "
+        f"database have a snapshot; {NEWEST!r} names the newest one",
     )
-    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    parser.add_argument("--columns", metavar="A,B", help="print these columns, in this order")
     parser.add_argument(
-        "--where", metavar="CONDITION", help="rows for which this is true; see below"
+        "--where", metavar="CONDITION", help="print the rows that meet this condition; see below"
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="at most so many rows")
+    parser.add_argument("--limit", type=int, metavar="N", help="print at most this many rows")
     parser.add_argument(
         "--protect",
         metavar="D",
-        help="keep the version from expiring while it is read, for at most this time, such as 1h; "
-        "by a tag, so it writes to the table",
+        help="keep the version from expiring while the command reads it, for at most this "
+        "time, such as 1h; the command creates a tag for this",
     )
-    parser.add_argument("--format", choices=tuple(WRITERS), default="table", help="default: table")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write a file instead of standard output"
+        "--format",
+        choices=tuple(WRITERS),
+        default="table",
+        help="the format of the output; default: table",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the rows into this file instead of standard output",
     )
 
 

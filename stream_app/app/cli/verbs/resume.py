@@ -11,11 +11,9 @@ from stream_app.app.ops.resume import resume_tables
 from stream_app.app.tables.job_folders import checkpoint_of
 from stream_app.clock import SystemClock
 
-DESCRIPTION = (
-    "Ask a job to try tables again that an error holds back. A running job does so within "
-    "seconds. A job that starts tries all of them anyway. The table then gets everything "
-    "since it was held back."
-)
+DESCRIPTION = """\
+Ask a job to try held tables again. A running job does so within seconds, and a job that starts
+tries all of them anyway. A resumed table gets all changes since the job held it back."""
 EPILOG = (
     "examples:\n"
     "  stream-app status --conf conf/shop-database.toml          # which, and why\n"
@@ -26,7 +24,12 @@ EPILOG = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help="a table; none: all held ones")
+    parser.add_argument(
+        "tables",
+        nargs="*",
+        metavar="TABLE",
+        help="a held table to try again; without one the job tries all held tables",
+    )
     add_configuration(parser)
 
 

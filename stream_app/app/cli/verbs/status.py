@@ -33,21 +33,19 @@ from stream_app.spark.job_folder import Folder
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
 
-DESCRIPTION = (
-    "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
-    "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
-    "the tables; the job may run or not."
-)
+DESCRIPTION = """\
+Show the state of each table of a job: its newest epoch and snapshot, how far it is behind its
+topics, its sorted runs, and why it is held back. The command reads the checkpoint and the tables,
+whether the job runs or not."""
 EPILOG = (
     "states:\n"
     "  ready       the table has all epochs, and readers get them\n"
-    "  waiting     it waits for its compactions: rows that no reader gets before, or its next "
-    "epoch\n"
+    "  waiting     its compactions hold back its next epoch, or rows that readers do not get yet\n"
     "  held        an error holds it back, and the other tables continue\n"
     "  empty       no epoch had rows for it\n"
     "  missing, unreadable   see the reason\n"
-    "  loading     its first load from the database lasts\n"
-    "  refused     nothing of a table of the source is stored: see the reason\n"
+    "  loading     its first load from the database has not ended\n"
+    "  refused     the job stores no row of this table of the source: see the reason\n"
     "Below the tables stand the newest database snapshot, if the job keeps some, and the job's "
     "warnings:\nof columns that lose something, for example.\n\n"
     "examples:\n"
@@ -65,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="one table, by its name in the warehouse, with the whole reason",
+        help="show only this table, by its name in the warehouse, with the whole reason",
     )
     parser.add_argument(
-        "--json", action="store_true", help="a JSON object for each table and each warning"
+        "--json", action="store_true", help="print a JSON object for each table and each warning"
     )
 
 

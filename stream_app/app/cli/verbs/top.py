@@ -31,7 +31,7 @@ EPILOG = """\
 keys: q quits, arrows (or j and k) choose the table whose snapshots and compactions are shown, s
 sorts: trouble first, stalest, most lag, most sorted runs, by name.
 
-Without a terminal, or with --once, the list is printed once. Nothing is written.
+Without a terminal, or with --once, the command prints the list once. It writes nothing.
 
 examples:
   stream-app top
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_INTERVAL_S,
         metavar="SECONDS",
-        help=f"between two looks at the tables; default: {_INTERVAL_S:g}",
+        help=f"seconds between two looks at the tables; default: {_INTERVAL_S:g}",
     )
 
 

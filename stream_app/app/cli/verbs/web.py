@@ -14,12 +14,12 @@ _PORT = 8088
 DESCRIPTION = "Serve pages about the tables of a warehouse, or about those of a job."
 EPILOG = """\
 The page shows each table's state and age, its snapshots, the LSM tree of each bucket with what is
-compacted next, its schemas, tags, consumers and options, and rows and changes. It comes up by
+compacted next, its schemas, tags, consumers and options, and rows and changes. It updates
 itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN has a token of 16
-characters or more: with it one may compact, tag, and replay a quarantine on the page.
+characters or more: with the token an operator may compact, tag, and replay a quarantine there.
 
-The server answers on this machine alone. It has no passwords: with --host, whatever reaches the
-port reads the tables. A name of the machine that it does not know itself needs --name.
+Without --host the server answers on this machine alone. It has no passwords: with --host, every
+client that reaches the port reads the tables. Other names of the machine need --name.
 
 examples:
   stream-app web
@@ -30,16 +30,19 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_site(parser)
-    parser.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}")
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help=f"the port of the server; default: {_PORT}"
+    )
     parser.add_argument(
         "--host",
         default=LOCAL_HOST,
         metavar="ADDRESS",
-        help=f"address to listen at; default: {LOCAL_HOST}",
+        help=f"the address at which the server listens; default: {LOCAL_HOST}",
     )
     parser.add_argument(
         "--name", action="append", default=[], metavar="NAME",
-        help="with --host: a further name that browsers call it by; may be repeated; *: any",
+        help="with --host: another host name by which browsers reach the server; may be repeated; "
+        "*: any name",
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
         return EVERY_SOURCE
     names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
     others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
-    return SourceChoice(own=names, others=others)
+    return SourceChoice(own_names=names, others=others)
 
 
 def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:

@@ -103,7 +103,7 @@ class BrokerExamination:
         else:
             yield good_observation("broker", "the topics may be described and read")
             if (notice := other_format(self.source.format, batches)) is not None:
-                yield warning("broker", notice.what, notice.fix)
+                yield warning("broker", notice.problem, notice.fix)
 
     def _fullest(self, topic: str, ends: PartitionOffsets) -> int:
         return max(

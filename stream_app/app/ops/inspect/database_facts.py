@@ -60,7 +60,7 @@ def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | N
         return None
     snapshots = PaimonDatabase(tables.location.rstrip("/"), tables.file_system).snapshots()
     border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
-    doubt = "" if border is None or border.doubt is None else border.doubt.what
+    doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(
         newest=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
     )

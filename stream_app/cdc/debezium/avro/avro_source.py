@@ -181,20 +181,22 @@ class AvroSource:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
+    """Reads facts about their source from the messages of one schema."""
+
     text: str
     root: AvroType
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
         """Strings [n] of database, schema and table; bool [n]: which messages have them."""
         walk, message = cursor_over(values, self.root)
-        kept = ~walk.broken()
+        intact = ~walk.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), walk, kept) for name in field_names]
-        sure = kept & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
+        names = [texts_of(fields.get(name), walk, intact) for name in field_names]
+        sure = intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
-            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, kept), _OPS))
+            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, intact), _OPS))
         return names, sure
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
@@ -209,10 +211,15 @@ class _Schema:
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
         broken = walk.broken()
         odd = np.flatnonzero(broken)
-        if time is None or time.of is None or time.of.kind != "long" or time.numbers is None:
+        if (
+            time is None
+            or time.avro_type is None
+            or time.avro_type.kind != "long"
+            or time.numbers is None
+        ):
             return odd[:0], odd[:0], odd
-        kept = ~broken[time.rows]
-        return time.rows[kept], time.numbers[kept].astype(np.int64), odd
+        intact = ~broken[time.rows]
+        return time.rows[intact], time.numbers[intact].astype(np.int64), odd
 
     def time_of(self, message: bytes) -> int | None:
         """The change time of one message; step 2."""
@@ -222,7 +229,7 @@ class _Schema:
             return None
 
     def _source(self, message: AvroValues) -> AvroValues | None:
-        """The field `source` of whole messages, or None for other messages."""
+        """Return the field `source` of envelopes; None for flattened messages."""
         names = {name for name, _ in self.root.fields}
         is_envelope = "op" in names and not names.isdisjoint({"before", "after"})
         return message.fields.get("source") if is_envelope else None
@@ -238,7 +245,7 @@ def _enveloped(payload: bytes, root: AvroType) -> bytes:
 
 
 def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
-    """A record's schema as Kafka Connect writes it; fields of fields down to `depth`."""
+    """Return a record's schema as Kafka Connect writes it, with nested fields down to `depth`."""
     docs, defaults = record.docs, record.defaults
     fields = []
     for name, declared in record.fields:

@@ -31,7 +31,7 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.decode_one_by_one import decode_records
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.options import (
@@ -122,7 +122,7 @@ class DebeziumAvro(DebeziumJson):
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
     def _plan(self, number: int) -> _SchemaPlan | str:
-        """The plan for a schema's messages, or the reason why they cannot be read."""
+        """Return the plan for a schema's messages, or the reason why they cannot be read."""
         if number not in self._plans:
             try:
                 text = avro_text(self._registry, number)
@@ -135,6 +135,11 @@ class DebeziumAvro(DebeziumJson):
         return self._plans[number]
 
     def _planned(self, text: str) -> _SchemaPlan:
+        """Plan how the messages of a schema are read.
+
+        Raises:
+            UnreadableRecordError: they cannot be read.
+        """
         root = parse_schema(text)
         rows = _rows_of(root)
         is_envelope = bool(rows) and root.field("op") is not None
@@ -161,7 +166,7 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _readings_of(self, fields: Mapping[str, AvroType]) -> tuple[ColumnReading, ...]:
-        """The readings of the table's columns, as these fields describe them."""
+        """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
             {name: connect_field(declared) for name, declared in fields.items()},
@@ -203,8 +208,9 @@ class DebeziumAvro(DebeziumJson):
         return left
 
     def _images(
-        self, message: AvroValues, walk: ValueCursor, kept: Bools, plan: _SchemaPlan
+        self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
     ) -> AvroRead:
+        """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
         fields: list[Mapping[str, AvroValues]] = [
@@ -218,35 +224,35 @@ class DebeziumAvro(DebeziumJson):
                     for image, image_rows in zip(fields, rows, strict=True)
                 ],
                 walk,
-                kept,
+                intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _places(rows[0], kept, 0)
-        after_at, _ = _places(rows[1], kept, count)
+        before_at, count = _places(rows[0], intact, 0)
+        after_at, _ = _places(rows[1], intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = ops_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)), OPS)
+        ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.odd.any():
                 odd = np.append(wire.odd, False)  # -1: the last
                 suspects = suspects | odd[before_at] | odd[after_at]
         connector, *tables = (
-            texts_of(source_fields.get(name), walk, kept).filter(pa.array(kept))
+            texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
             for name in ("connector", *TABLE_FIELDS)
         )
         images = StackedImages(
             ops=ops,
             before_at=before_at,
             after_at=after_at,
-            kinds=[wire.kind for wire in wires],
+            kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=tables if self._settings.reads_tables else (),
         )
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return AvroRead(kept, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+        return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
     def _columns(
         self, drift: Drift, has_after: Bools, rows: Bools
@@ -271,7 +277,7 @@ class DebeziumAvro(DebeziumJson):
                 read.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)
-        result = decode_records(pa.array(texts, pa.binary()), plan.readings, self._settings)
+        result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
@@ -296,17 +302,17 @@ class DebeziumAvro(DebeziumJson):
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
-    """The records of the images after and before a change; fewer where there is no such image."""
+    """Return the types of the images after and before a change, as far as they are records."""
     declared = filter(None, map(root.field, ("after", "before")))
-    return [row for one in declared if (row := one.without_null()).kind == "record"]
+    return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
-    """The position of each kept message's image, -1 without one; and the next free position."""
-    places: Int64s = np.full(len(kept), -1, np.int64)
-    rows = rows[kept[rows]]
+def _places(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
+    """Return the position of each intact message's image, or -1; and the next free position."""
+    places: Int64s = np.full(len(intact), -1, np.int64)
+    rows = rows[intact[rows]]
     places[rows] = first + np.arange(len(rows))
-    return places[kept], first + len(rows)
+    return places[intact], first + len(rows)
 
 
 def _checked(

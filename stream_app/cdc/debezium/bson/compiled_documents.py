@@ -57,16 +57,18 @@ class CompiledDocuments:
     def _forms(self) -> dict[str, Sequence[str]]:
         usual = {name: column.usual() for name, column in self.columns.items()}
         return {
-            name: sorted(one.value for one in some if one.value in self.parser.FORMS)
-            for name, some in usual.items()
-            if some is not None
+            name: sorted(form.value for form in forms if form.value in self.parser.FORMS)
+            for name, forms in usual.items()
+            if forms is not None
         }
 
 
 def _names_in(values: Sequence[bytes]) -> list[str]:
-    """The names in the documents of messages, in their order."""
+    """Return the names of fields in the documents of messages, in their order."""
     documents = objects_in(values)
-    documents += [one["payload"] for one in documents if isinstance(one.get("payload"), dict)]
-    texts = [one.get(name) for one in documents for name in _IMAGES]
+    documents += [
+        document["payload"] for document in documents if isinstance(document.get("payload"), dict)
+    ]
+    texts = [document.get(name) for document in documents for name in _IMAGES]
     images = objects_in([text.encode() for text in texts if isinstance(text, str)])
     return list(dict.fromkeys(name for image in images for name in image))

@@ -125,7 +125,7 @@ def _date(value: Any) -> JsonNumber:
 
 
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
-    """The bytes of a ``$binary``, and the number of its subtype."""
+    """Return the bytes of a ``$binary``, and the number of its subtype."""
     inner = value["$binary"]
     data, kind = (
         (inner["base64"], inner["subType"]) if isinstance(inner, dict) else (inner, value["$type"])

@@ -64,7 +64,7 @@ def plain_documents(
         texts: strings [n] of extended JSON; null stays null.
         columns: the table's columns that are not STRING, by name.
     """
-    given, alone = texts, unusual_documents(texts, columns)
+    extended, alone = texts, unusual_documents(texts, columns)
     for mark, pattern in _KINDS:
         if _has(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
@@ -79,7 +79,9 @@ def plain_documents(
     if not odd.any():
         return texts, odd
     converted_texts: list[str | None] = []
-    for text in given.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
+    for text in extended.filter(
+        pa.array(odd)
+    ).to_pylist():  # a loop over documents with others within
         try:
             converted_texts.append(plain_document(text, columns))
         except UnreadableRecordError:

@@ -132,6 +132,8 @@ def _may_be_parsed(values: pa.Array) -> Bools:
 
 @dataclass(slots=True)
 class _MessageRewriter:
+    """Replaces the extended JSON in messages by plain JSON."""
+
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
     unreadable: dict[int, str] = field(default_factory=dict)

@@ -151,7 +151,7 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     """
     unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
-        name: "|".join(_PATTERNS[one] for one in sorted(usual))
+        name: "|".join(_PATTERNS[form] for form in sorted(usual))
         for name, column in columns.items()
         if (usual := column.usual()) is not None
     }
@@ -205,7 +205,7 @@ class ColumnValueError(UnreadableRecordError):
 
 
 def _moment(value: Any, column: TypedColumn) -> Any:
-    """Milliseconds if the column reads them, otherwise ISO 8601 text."""
+    """Return milliseconds if the column reads them, otherwise ISO 8601 text."""
     count = milliseconds(value)
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)
@@ -239,7 +239,10 @@ def _nested(value: Any, column: TypedColumn) -> Any:
         return [_inner(item, element, column.name) for item in value]
     fields = {field.name: field.data_type for field in kind.fields}
     values = kind.element if kind.root is TypeRoot.MAP else None
-    return {name: _inner(one, fields.get(name, values), column.name) for name, one in value.items()}
+    return {
+        name: _inner(inner_value, fields.get(name, values), column.name)
+        for name, inner_value in value.items()
+    }
 
 
 def _inner(value: Any, data_type: DataType | None, name: str) -> Any:

@@ -100,7 +100,7 @@ def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> MessageKinds:
 
 
 def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) -> list[pa.Array]:
-    """The columns of `_MARKER` [n]; null in other messages."""
+    """Read the columns of `_MARKER` [n]; they are null in other messages."""
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
         is_marker = np.isin(kinds[group.index], _MARKS)
@@ -117,7 +117,7 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
 
 
 def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
-    """The END markers and their counts.
+    """Find the END markers and their counts.
 
     Four messages, of which two are END markers, of two tables and of one::
 
@@ -146,7 +146,7 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
 
 
 def _shared(ids: pa.Array) -> pa.Array:
-    """The part of the ids that all messages of a transaction share."""
+    """Return the part of the ids that all messages of a transaction share."""
     numbers = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "number")
     return pc.coalesce(numbers, ids)
 

@@ -58,7 +58,7 @@ class _ChangeData:
         ).dictionary_encode()  # fmt: skip
         tables = [_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
         before, behind = (
-            pa.array([one[side] for one in tables], pa.binary()).take(joined.indices)
+            pa.array([pair[side] for pair in tables], pa.binary()).take(joined.indices)
             for side in (0, 1)
         )
         closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(enveloped.astype(np.int8)))
@@ -88,16 +88,16 @@ class _ChangeData:
 
 
 def _around(names: list[str]) -> tuple[bytes, bytes]:
-    """The texts before and after the time of a change."""
+    """Return an envelope's text before and after the time of its change."""
     op, *source = names
-    known = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
-    inner = orjson.dumps(known)[1:-1]
+    source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
+    inner = orjson.dumps(source_fields)[1:-1]
     comma = b"," if inner else b""
     return b',"source":{%b%b"ts_ms":' % (inner, comma), b'},"op":%b}' % orjson.dumps(op)
 
 
 def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
-    """The images without the braces after them; an envelope has one more."""
+    """Cut the closing braces off; an envelope's data has two, flattened data has one."""
     raw, offsets = own_bytes(data)
     return slices_of(raw, offsets[:-1], offsets[1:] - 1 - enveloped)
 
@@ -105,7 +105,7 @@ def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
 _DATA = _ChangeData()
 
 
-def _made(setup: FormatSetup) -> EventFormat:
+def _format(setup: FormatSetup) -> EventFormat:
     return EventFormat(DEBEZIUM_JSON.make(setup), _DATA)
 
 
@@ -124,7 +124,7 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     introduction='for example `debezium."time.precision.mode" = "connect"`. '
     "[Other formats](formats.md#cloudevents) describes how the messages are read.",
     check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
-    make=_made,
+    make=_format,
     survey=_survey,
     facts=_facts,
     signs=(frozenset({"specversion", "data", _OP}),),

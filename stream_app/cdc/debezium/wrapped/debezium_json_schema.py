@@ -65,7 +65,7 @@ def _checked(
     return checked
 
 
-def _made(registries: Registries, setup: FormatSetup) -> HeadedJson:
+def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJson:
     options = _checked(registries, setup.options, setup.columns)
     schemas = schemas_of(_NAME, SECTION, registries, setup.options)
     return HeadedJson(
@@ -172,7 +172,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         "[Other formats](formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_checked, registries),
-        make=partial(_made, registries),
+        make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),
         has_whole_before=has_whole_before,

@@ -29,7 +29,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
     FieldKind,
     ProtobufField,
 )
-from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, from_zigzag
 from stream_app.cdc.wire.wire_format import HEAD
 
 _STEPS_MAX = 400
@@ -70,7 +70,7 @@ class ProtobufCursor(ValueCursor):
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends; the values of these fields, by name."""
-        by_number = {one.number: _Read(one, self.at) for one in fields}
+        by_number = {field.number: _Read(field, self.at) for field in fields}
         rows = np.flatnonzero(self.at < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
@@ -81,15 +81,15 @@ class ProtobufCursor(ValueCursor):
             rows = rows[self.at[rows] < self._ends[rows]]
         self._lose(rows)
         self._leave_choices(by_number.values())
-        return {one.of.name: one.values() for one in by_number.values()}
+        return {read.field.name: read.values() for read in by_number.values()}
 
     def _leave_choices(self, reads: Iterable[_Read]) -> None:
         """Leave messages with a default, or with several members of a oneof, to Google."""
         seen: dict[str, Bools] = {}
         for read in reads:
-            if read.of.has_default:
+            if read.field.has_default:
                 self._lose(np.flatnonzero(~read.seen))
-            if choice := read.of.choice:
+            if choice := read.field.choice:
                 others = seen.get(choice, np.zeros(len(self.at), np.bool_))
                 self._lose(np.flatnonzero(others & read.seen))
                 seen[choice] = others | read.seen
@@ -99,12 +99,12 @@ class ProtobufCursor(ValueCursor):
         read = reads.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
             self._lose(rows)
-        elif read is not None and read.of.kind is FieldKind.OTHER:
+        elif read is not None and read.field.kind is FieldKind.OTHER:
             read.seen[rows] = True
             self._skip(wire_type, rows)
         elif read is None:
             self._skip(wire_type, rows)
-        elif read.of.kind.wire_type != wire_type:
+        elif read.field.kind.wire_type != wire_type:
             self._lose(rows)
         elif wire_type == WIRE_LENGTH:
             self._bytes_field(read, rows)
@@ -129,7 +129,7 @@ class ProtobufCursor(ValueCursor):
         return values.starts, values.lengths
 
     def _number_field(self, read: _Read, rows: Int64s) -> None:
-        kind = read.of.kind
+        kind = read.field.kind
         if kind.wire_type == WIRE_VARINT:
             numbers = _varint_numbers(kind, self._varints(rows))
         else:
@@ -141,19 +141,19 @@ class ProtobufCursor(ValueCursor):
 
     def _bytes_field(self, read: _Read, rows: Int64s) -> None:
         starts, lengths = self._lengths(rows)
-        if read.of.kind in (FieldKind.STRING, FieldKind.BYTES):
+        if read.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             read.put_bytes(rows, starts, lengths)
             return
         self._lose(rows[read.seen[rows]])  # parts of one message, which are merged
-        inner = [read.of.inner] if read.of.inner is not None else [_SECONDS, _NANOS_FIELD]
+        inner = [read.field.inner] if read.field.inner is not None else [_SECONDS, _NANOS_FIELD]
         part = self._within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = part.fields(inner)
         self._lose(rows[part.broken()])
-        if read.of.inner is not None:
-            read.put_inner(rows, values[read.of.inner.name])
+        if read.field.inner is not None:
+            read.put_inner(rows, values[read.field.inner.name])
             return
         seconds, nanos = (
-            np.asarray(values[one.name].numbers, np.int64) for one in (_SECONDS, _NANOS_FIELD)
+            np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
         far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
         self._lose(rows[far])
@@ -165,15 +165,12 @@ class ProtobufCursor(ValueCursor):
 
 
 def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
-    one = np.uint64(1)
     match field_kind:
         case FieldKind.BOOL:
             truths: Bools = raw != 0
             return truths
         case FieldKind.SINT64 | FieldKind.SINT32:
-            raw = raw & _UINT32 if field_kind is FieldKind.SINT32 else raw
-            folded: Int64s = ((raw >> one) ^ (~(raw & one) + one)).view(np.int64)
-            return folded
+            return from_zigzag(raw & _UINT32 if field_kind is FieldKind.SINT32 else raw)
         case FieldKind.INT32 | FieldKind.ENUM:
             return raw.astype(np.uint32).view(np.int32).astype(np.int64)
         case FieldKind.UINT32:
@@ -205,7 +202,7 @@ class _Read:
 
     def __init__(self, field: ProtobufField, begins: Int64s) -> None:
         count = len(begins)
-        self.of = field
+        self.field = field
         self.seen: Bools = np.zeros(count, np.bool_)
         shown = field.inner or field
         self._shown = shown
@@ -232,16 +229,18 @@ class _Read:
 
     def values(self) -> AvroValues:
         """The values of those messages that have one."""
-        if self.of.kind is FieldKind.OTHER:  # also where it is missing, which may be an empty list
+        if (
+            self.field.kind is FieldKind.OTHER
+        ):  # also where it is missing, which may be an empty list
             return AvroValues(None, np.arange(len(self.seen)))
-        rows = np.flatnonzero(self.seen) if self.of.has_presence else np.arange(len(self.seen))
-        declared = self._shown.of
+        rows = np.flatnonzero(self.seen) if self.field.has_presence else np.arange(len(self.seen))
+        declared = self._shown.avro_type
         if declared.kind in ("string", "bytes"):
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
         if self._shown.kind is FieldKind.ENUM:
-            known = np.array([*self._shown.symbols], np.int64)
-            order = np.argsort(known)
-            at = np.minimum(np.searchsorted(known[order], numbers), len(known) - 1)
-            numbers = np.where(known[order][at] == numbers, order[at], -1)
+            symbols = np.array([*self._shown.symbols], np.int64)
+            order = np.argsort(symbols)
+            at = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
+            numbers = np.where(symbols[order][at] == numbers, order[at], -1)
         return AvroValues(declared, rows, numbers)

@@ -77,7 +77,7 @@ class ProtobufField:
     choice: str = ""
 
     @property
-    def of(self) -> AvroType:
+    def avro_type(self) -> AvroType:
         """The values in Avro's terms."""
         attributes = {"symbols": list(self.symbols.values())} if self.symbols else {}
         return AvroType(self.kind.avro, attributes)

@@ -104,7 +104,7 @@ def _by_protoc(registered: Registered) -> bytes:
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415
 
-    own = Path(grpc_tools.__file__).with_name("_proto")
+    well_known_types = Path(grpc_tools.__file__).with_name("_proto")
     with scratch_folder("protobuf") as folder:
         for name, text in ((_ROOT, registered.text), *registered.references):
             if name.startswith(_OWN):
@@ -117,7 +117,7 @@ def _by_protoc(registered: Registered) -> bytes:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         out = Path(folder, "compiled")
-        paths = [f"-I{folder}", f"-I{own}"]
+        paths = [f"-I{folder}", f"-I{well_known_types}"]
         code = protoc.main(
             ["protoc", *paths, "--include_imports", f"--descriptor_set_out={out}", _ROOT]
         )

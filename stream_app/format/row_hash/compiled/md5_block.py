@@ -66,7 +66,7 @@ def _pointer(builder: Any, place: Any, kind: Any) -> Any:
 
 
 def _at(builder: Any, table: Any, index: int, kind: Any) -> Any:
-    """A pointer to an element of a table."""
+    """Return a pointer to an element of a table."""
     size = LANES * 4 if kind is _WORDS else 8
     return _pointer(builder, builder.add(table, ir.Constant(_PLACE, index * size)), kind)
 
@@ -86,7 +86,7 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _interleaved(half: int) -> Any:
-    """The places of the lower or the upper halves of two vectors, by turns."""
+    """Return the alternating places of the lower or upper halves of two vectors."""
     first = half * (LANES // 2)
     places = [first + at // 2 + (at % 2) * LANES for at in range(LANES)]
     return ir.Constant(_WORDS, [ir.Constant(_WORD, place) for place in places])

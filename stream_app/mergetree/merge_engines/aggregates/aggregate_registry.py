@@ -70,17 +70,19 @@ AGGREGATES: Mapping[str, Aggregate] = {
 """The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
-def folded_column(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def folded_column(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Fold a column into one value for each segment.
 
     Raises:
         MergeError: the function cannot undo a row of kind -U or -D, or read a value.
     """
-    if how.ignores_retract:
+    if aggregate.ignores_retract:
         changes = changes.without_take_back()
     try:
-        return AGGREGATES[how.function](column, changes, how)
+        return AGGREGATES[aggregate.function](column, changes, aggregate)
     except MergeError as error:
-        problem = f"column {how.column!r}: {error.problem}" if how.column else error.problem
-        fix = error.fix.replace(ANY_COLUMN, how.column or ANY_COLUMN)
+        problem = (
+            f"column {aggregate.column!r}: {error.problem}" if aggregate.column else error.problem
+        )
+        fix = error.fix.replace(ANY_COLUMN, aggregate.column or ANY_COLUMN)
         raise MergeError(problem, where=error.where, fix=fix) from error

@@ -102,7 +102,7 @@ def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
     return changes.row_at(np.where(is_value, place, -1))
 
 
-def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way: int) -> Indices:
+def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step: int) -> Indices:
     """Return the row of the first value that is not null, from one end of each segment.
 
     Only segments with a null at this end take further steps. Without any value the result is the
@@ -110,18 +110,18 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way:
 
     Args:
         ends: int64 [segments], the row at this end of each segment.
-        way: 1 forward from the oldest row, -1 back from the newest.
+        step: 1 forward from the oldest row, -1 back from the newest.
     """
     if not column.null_count:
         return ends
     valid = valid_rows(column)
     open_ones = np.flatnonzero(~valid[ends])
-    places = changes.ends if way < 0 else changes.starts
+    places = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
     for number in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
         open_ones = open_ones[np.flatnonzero(changes.lengths[open_ones] > number)]
-        rows = changes.rows[places[open_ones] + way * number]
+        rows = changes.rows[places[open_ones] + step * number]
         is_valid = valid[rows]
         hits = np.flatnonzero(is_valid)
         nearest[open_ones[hits]] = rows[hits]
@@ -129,7 +129,7 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, way:
     open_ones = open_ones[changes.lengths[open_ones] > SHALLOW]
     if len(open_ones):
         all_valid = valid[changes.rows]
-        place = (changes.last(all_valid) if way < 0 else changes.first(all_valid))[open_ones]
+        place = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
         has = (place >= 0) & (place < len(changes.rows))
         nearest[open_ones[has]] = changes.rows[place[has]]
     return nearest
@@ -178,8 +178,8 @@ def _extreme(column: pa.Array, changes: SegmentChanges, function: str, reduce: n
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(counts, values, neutral), changes.starts)
-    is_it = counts & (values == np.repeat(extreme, changes.lengths))
-    place = changes.last(is_it)
+    is_extreme = counts & (values == np.repeat(extreme, changes.lengths))
+    place = changes.last(is_extreme)
     return changes.row_at(place)
 
 

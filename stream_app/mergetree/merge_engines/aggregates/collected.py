@@ -31,15 +31,18 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
-from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
+from stream_app.model.options.merge_options import NO_LIMIT
+from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def collected_elements(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def collected_elements(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> Folded:
     """Collect all elements in the order of changes; with ``distinct`` each once.
 
     Undoing an array removes one equal element for each of its own, the oldest first.
     """
-    if not how.distinct:
+    if not aggregate.distinct:
         return folded_elements(column, changes, _all)
     # Each merged row, even one with null, makes the elements distinct.
     calls = changes.any(changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_begun())
@@ -106,19 +109,19 @@ def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     return folded_elements(column, changes, choose)
 
 
-def updated_rows(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def updated_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
     Undoing an array removes the rows with its keys, or without ``nested-key`` the equal rows.
     """
-    if how.count_limit != NO_LIMIT:
-        return limited_update(column, changes, how)
+    if aggregate.count_limit != NO_LIMIT:
+        return limited_update(column, changes, aggregate)
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
-        if how.nested_key:
+        if aggregate.nested_key:
             chosen = _newest(
-                elements, pair_numbers(elements.segments, key_codes(rows, how.nested_key))
+                elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
         elif elements.undoes.any():
             stands = standing_elements(elements, pair_numbers(elements.segments, value_codes(rows)))
@@ -131,7 +134,7 @@ def updated_rows(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
 
 
 def partially_updated_rows(
-    column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> Folded:
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
     changes.refuse_take_back("nested_partial_update")
@@ -140,7 +143,7 @@ def partially_updated_rows(
         elements, _ = _without_nulls(nested, elements)
         elements = elements.in_order()
         rows = nested.children[0].take(pa.array(elements.places))
-        of_pair = pair_numbers(elements.segments, key_codes(rows, how.nested_key))
+        of_pair = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
         firsts = first_of_each(of_pair)
         chosen = of_pair[firsts]
         fields = [_newest_values(values, of_pair, chosen) for values in rows.flatten()]

@@ -74,22 +74,22 @@ CombineElements = Callable[[HeldElements, HeldElements], HeldElements]
 """Combines present and new elements of segments that have both."""
 
 
-def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
     nested, changes = _values_of(column, changes)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
-    keys = [rows.field(name) for name in how.nested_key] or [rows]
+    keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = row_codes([value_codes(key) for key in keys], len(rows))
 
     def add(held: HeldElements, new: HeldElements) -> HeldElements:
         count = len(changes.starts)
         sizes = held.sizes(count)
-        is_full = sizes >= how.count_limit
+        is_full = sizes >= aggregate.count_limit
         new = new.where(valid[new.places] & ~is_full[new.segments])
-        new = new.where(new.positions() < (how.count_limit - sizes)[new.segments])
+        new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
         both = held.where(is_full[held.segments] | valid[held.places]).merged_with(new)
-        if not how.nested_key:
+        if not aggregate.nested_key:
             return both
         # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(
@@ -101,14 +101,14 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
         last[of_pair] = np.arange(len(of_pair))
         return both.where(last[of_pair[firsts]])
 
-    def take_back(held: HeldElements, gone: HeldElements) -> HeldElements:
-        held, gone = held.where(valid[held.places]), gone.where(valid[gone.places])
+    def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
+        held, undone = held.where(valid[held.places]), undone.where(valid[undone.places])
         both = pair_numbers(
-            np.concatenate((held.segments, gone.segments)),
-            np.concatenate((codes[held.places], codes[gone.places])),
+            np.concatenate((held.segments, undone.segments)),
+            np.concatenate((codes[held.places], codes[undone.places])),
         )
         held = held.where(~np.isin(both[: len(held.places)], both[len(held.places) :]))
-        if not how.nested_key:
+        if not aggregate.nested_key:
             return held
         of_pair = pair_numbers(held.segments, codes[held.places])
         firsts = first_of_each(of_pair)
@@ -119,14 +119,16 @@ def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggrega
     return _in_rounds(nested, changes, add, take_back)
 
 
-def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def merged_maps_by_time(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> Folded:
     """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
     changes.refuse_take_back("merge_map_with_keytime")
     nested, changes = _values_of(column, changes)
     keys, rows = nested.children
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
-    times = rows.flatten()[rows.type.get_field_index(how.time_field or rows.type[-1].name)]
+    times = rows.flatten()[rows.type.get_field_index(aggregate.time_field or rows.type[-1].name)]
     # Java compares UTF-16, which differs from the order of bytes only for very rare characters.
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
@@ -136,11 +138,11 @@ def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAg
             np.concatenate((held.segments, new.segments)),
             np.concatenate((codes[held.places], codes[new.places])),
         )
-        ours, theirs = both[: len(held.places)], both[len(held.places) :]
+        held_pairs, new_pairs = both[: len(held.places)], both[len(held.places) :]
         place_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
-        place_of_pair[ours] = np.arange(len(ours))
-        old = place_of_pair[theirs]
-        old_rank = np.where(old >= 0, ranks[held.places][old] if len(ours) else 0, 0)
+        place_of_pair[held_pairs] = np.arange(len(held_pairs))
+        old = place_of_pair[new_pairs]
+        old_rank = np.where(old >= 0, ranks[held.places][old] if len(held_pairs) else 0, 0)
         wins = has_row[new.places] & (ranks[new.places] > old_rank)
         places = held.places.copy()
         places[old[wins & (old >= 0)]] = new.places[wins & (old >= 0)]
@@ -164,6 +166,7 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 def _in_rounds(
     nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
 ) -> Folded:
+    """Fold the changes of all segments, one change of each segment a round."""
     counts, count = counted_changes(nested.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))

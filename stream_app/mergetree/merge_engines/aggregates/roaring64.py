@@ -172,6 +172,7 @@ def _portable(containers: Sequence[_Container]) -> bytes:
 
 
 def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
+    """Yield the containers of a bitmap of 32 bits, from its serialized form."""
     bitmap.run_optimize()
     data = bitmap.serialize()
     cookie, high = struct.unpack_from("<HH", data)

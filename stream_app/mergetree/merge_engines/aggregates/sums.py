@@ -210,6 +210,7 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
 
 
 def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask) -> pa.Array:
+    """Return each segment's sum of decimals; a sum that overflows is null."""
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
         values = np.where(counts, compact_integers(column)[changes.rows], 0)
@@ -233,6 +234,7 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
 def _decimal_product(
     column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask
 ) -> pa.Array:
+    """Return each segment's product of decimals; a product that overflows is null."""
     kind = column.type
     whole = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)

@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def joined_texts(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+def joined_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Join the texts that are not empty, in order; a late text precedes the others."""
     changes.refuse_take_back("listagg")
 
@@ -27,14 +27,16 @@ def joined_texts(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
         full = valid & ~is_empty[changes.rows]
     bounds = np.concatenate(([0], np.cumsum(full)[changes.ends]))
     rows = changes.rows[changes.in_order(full)]
-    if how.distinct:
+    if aggregate.distinct:
         texts = column.take(pa.array(rows))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
-        column, segments = _distinct(texts, segments, how.delimiter)
+        column, segments = _distinct(texts, segments, aggregate.delimiter)
         rows = np.arange(len(column))
         bounds = np.searchsorted(segments, np.arange(len(changes.starts) + 1))
     # Only empty texts give an empty result, and no texts give null.
-    return _joined(column, rows, bounds, how.delimiter, changes.any(valid) if has_empty else None)
+    return _joined(
+        column, rows, bounds, aggregate.delimiter, changes.any(valid) if has_empty else None
+    )
 
 
 def _joined(

@@ -97,7 +97,7 @@ class AppendCompactCoordinator:
             self._partitions = frozenset(partitions)
             self.rounds.ask(starts_anew=True)
 
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+    def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed = set(buckets)
         self._changed_at = snapshot.snapshot_id if snapshot else 0
@@ -106,7 +106,7 @@ class AppendCompactCoordinator:
         self.rounds.ask()
 
     def known_buckets(self) -> set[BucketId]:
-        """Buckets with running tasks."""
+        """Return the buckets with running tasks."""
         return {running.bucket for running in self._running.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
@@ -125,9 +125,9 @@ class AppendCompactCoordinator:
         is_due = self.rounds.is_due or bool(self.failures.ready())
         if self.rounds.running is None and pending and is_due:
             units = [running.request.unit for running in self._running.values()]
-            taken = {file.file_name for unit in units for file in unit.files}
-            again = self.failures.take_ready()
-            self.rounds.begin(taken | self.failures.names(), again)
+            excluded = {file.file_name for unit in units for file in unit.files}
+            failed = self.failures.take_ready()
+            self.rounds.begin(excluded | self.failures.names(), failed)
         return begun
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
@@ -143,7 +143,7 @@ class AppendCompactCoordinator:
         return self.rounds.running is None and not self._running
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
-        """The tasks that wait for a thread or run. Any thread may call it."""
+        """Return the tasks that wait for a thread or run. Any thread may call it."""
         return [
             under_way(
                 self.table.paths.partition(running.request.partition),
@@ -240,7 +240,7 @@ class AppendCompactCoordinator:
             if self._partitions is None or partition in self._partitions
         ]
         # Another writer may have compacted these files after the planner read them.
-        is_overtaken = plan.seen < self._changed_at
+        is_overtaken = plan.seen_id < self._changed_at
         for partition, files in tasks:
             request = append_request(partition, 0, files, "small files")
             future = self.executor.submit(request)
@@ -274,12 +274,12 @@ class FailedAppendTasks:
                 "%s: left as it is until the job is started again; the files beside it continue",
                 ", ".join(sorted(damaged)),
             )
-        again = tuple(file for file in files if file.file_name not in damaged)
-        if again:
-            self._again.append((request.partition, again))
+        undamaged = tuple(file for file in files if file.file_name not in damaged)
+        if undamaged:
+            self._again.append((request.partition, undamaged))
 
     def ready(self) -> list[Task]:
-        """The failed tasks whose retry is due."""
+        """Return the failed tasks whose retry is due."""
         return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
@@ -289,17 +289,17 @@ class FailedAppendTasks:
         return ready
 
     def names(self) -> set[str]:
-        """Names of files that the planner must skip: they wait for a retry or are damaged."""
+        """Return the files that the planner must skip: they wait for a retry or are damaged."""
         return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
 
     def to_be_retried(self) -> set[BucketId]:
-        """Buckets with a failed task that has attempts left."""
+        """Return the buckets with a failed task that has attempts left."""
         return self.of_buckets.to_be_retried()
 
     def stuck(self) -> dict[BucketId, BaseException | None]:
-        """Buckets whose tasks keep failing or whose files are damaged, with the last error."""
+        """Return buckets whose tasks keep failing or whose files are damaged, with the error."""
         return {**self.of_buckets.stuck(), **dict(self._damaged.values())}
 
     def seconds_until_retry(self) -> float | None:
-        """Seconds until the next retry; None when no retry is worth waiting for."""
+        """Return the seconds until the next retry; None when no retry is worth waiting for."""
         return self.of_buckets.seconds_until_retry() if self._again else None

@@ -45,12 +45,12 @@ class AppendPlan:
 
     Attributes:
         has_more: whether the round left files unread.
-        seen: the number of the newest snapshot whose deletions the planner knows completely.
+        seen_id: the number of the newest snapshot whose deletions the planner knows completely.
     """
 
     tasks: tuple[Task, ...] = ()
     has_more: bool = False
-    seen: int = 0
+    seen_id: int = 0
 
 
 @dataclass(slots=True)
@@ -58,13 +58,13 @@ class _Round:
     """The files of a round by partition: small files, and the names of deleted files."""
 
     by_partition: dict[bytes, list[DataFileMeta]]
-    gone: dict[bytes, set[str]] = field(default_factory=dict)
+    deleted_names: dict[bytes, set[str]] = field(default_factory=dict)
     _small: int = field(init=False, default=0)
 
     def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
         """Apply one manifest entry, and return the round's number of small files."""
         if entry.kind is FileKind.DELETE:
-            self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+            self.deleted_names.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
             self.by_partition.setdefault(entry.partition, []).append(entry.file)
             self._small += 1
@@ -73,7 +73,7 @@ class _Round:
     def forget(self) -> None:
         """Start the round anew."""
         self.by_partition.clear()
-        self.gone.clear()
+        self.deleted_names.clear()
         self._small = 0
 
 
@@ -105,16 +105,16 @@ class AppendCompactPlanner:
     def plan(
         self,
         *,
-        taken: Collection[str] = (),
-        again: Sequence[Task] = (),
+        excluded: Collection[str] = (),
+        failed: Sequence[Task] = (),
         starts_anew: bool = False,
         last: int | None = None,
     ) -> AppendPlan:
         """Plan one round over at most ``compaction.file-num-limit`` small files.
 
         Args:
-            taken: names of files that a task is compacting, or that cannot be compacted.
-            again: failed tasks, which are planned once more.
+            excluded: names of files that a task is compacting, or that cannot be compacted.
+            failed: failed tasks, which are planned once more.
             starts_anew: whether to forget all files and read the newest snapshot.
             last: the number of the last snapshot to read; None: no end.
 
@@ -126,10 +126,10 @@ class AppendCompactPlanner:
         self._last = last
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
-        looked_at = _Round(self._still_there(again))
-        has_more = self._look(looked_at, taken)
+        looked_at = _Round(self._still_live(failed))
+        has_more = self._look(looked_at, excluded)
         by_partition = looked_at.by_partition
-        for partition, names in looked_at.gone.items():
+        for partition, names in looked_at.deleted_names.items():
             by_partition[partition] = [
                 file for file in by_partition.get(partition, ()) if file.file_name not in names
             ]
@@ -140,27 +140,27 @@ class AppendCompactPlanner:
             self._subs, by_partition, pack_rules(self.table.schema), index_files
         )
         # While a snapshot is partly read, some of its deletions are unknown.
-        seen = (self._next or 1) - (1 if self._entries is None else 2)
-        return AppendPlan(tuple(tasks), has_more=has_more, seen=seen)
+        seen_id = (self._next or 1) - (1 if self._entries is None else 2)
+        return AppendPlan(tuple(tasks), has_more=has_more, seen_id=seen_id)
 
-    def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+    def _still_live(self, failed: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
         """Return the failed tasks, reduced to files that are still live.
 
         While a task waited, a round may have read the snapshot that deletes its files. No later
         round reads that snapshot again.
         """
-        latest = self.table.snapshots.latest() if again else None
+        latest = self.table.snapshots.latest() if failed else None
         if latest is None:
             return {}
-        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in again})
+        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in failed})
         names = {entry.file.file_name for entry in live}
         by_partition: dict[bytes, list[DataFileMeta]] = {}
-        for partition, files in again:
+        for partition, files in failed:
             live_files = [file for file in files if file.file_name in names]
             by_partition.setdefault(partition, []).extend(live_files)
         return by_partition
 
-    def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
+    def _look(self, looked_at: _Round, excluded: Collection[str]) -> bool:
         """Collect small files that are new to the planner, and return whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
@@ -169,15 +169,15 @@ class AppendCompactPlanner:
             if self._entries is None:
                 return False
             for entry in self._entries:
-                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, taken)
+                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, excluded)
                 if looked_at.add_entry(entry, is_small) == limit:
                     return True
             self._entries = None
 
-    def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
+    def _is_small(self, file: DataFileMeta, excluded: Collection[str]) -> bool:
         if file.schema_id <= self.table.schema.schema_id:
             self._compactable.check(file)
-        return file.file_name not in taken and is_candidate(
+        return file.file_name not in excluded and is_candidate(
             self.table.schema, file, self._deletions
         )
 

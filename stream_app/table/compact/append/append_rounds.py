@@ -49,18 +49,23 @@ class AppendRounds:
             self.ask()
         self._last = last
 
-    def begin(self, taken: Collection[str], again: Sequence[Task]) -> None:
+    def begin(self, excluded: Collection[str], failed: Sequence[Task]) -> None:
         """Begin a round with the arguments of `AppendCompactPlanner.plan`."""
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
-            again = ()  # the planner finds these files like any others
+            failed = ()  # the planner finds these files like any others
         self.is_due = False
         running, last = Future[AppendPlan](), self._last
 
         def plan() -> None:
             try:
                 running.set_result(
-                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew, last=last)
+                    self._planner.plan(
+                        excluded=excluded,
+                        failed=failed,
+                        starts_anew=starts_anew,
+                        last=last,
+                    )
                 )
             except BaseException as error:
                 running.set_exception(error)

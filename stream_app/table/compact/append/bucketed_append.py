@@ -112,8 +112,8 @@ class NeighbourPicker:
         running: CompactUnit | None,
     ) -> None:
         """See `Picker.note_restored`."""
-        taken = {file.file_name for file in running.files} if running else set()
-        self.queue = in_sequence(file for file in now.all_files() if file.file_name not in taken)
+        names = {file.file_name for file in running.files} if running else set()
+        self.queue = in_sequence(file for file in now.all_files() if file.file_name not in names)
 
 
 def bucketed_append_manager(

@@ -115,6 +115,7 @@ class RowSorting:
     def _spill(
         self, batches: Iterator[pa.RecordBatch], bounds: Words, paths: Sequence[Path]
     ) -> None:
+        """Write the rows of each range of keys to the file of that range."""
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
         with ExitStack() as files:

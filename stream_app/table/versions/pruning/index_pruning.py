@@ -181,6 +181,7 @@ class _FileAnswers:
     def _test(
         self, column: DataField, comparison: IndexComparison, values: tuple[object, ...]
     ) -> MayPass:
+        """Ask the indexes of a column which rows may pass a comparison; None if none can tell."""
         then = next((old for old in self.schema.fields if old.field_id == column.field_id), None)
         if then is None or then.data_type.as_nullable() != column.data_type.as_nullable():
             return None  # an index has values of the file's own type

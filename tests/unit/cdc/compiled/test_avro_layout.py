@@ -260,9 +260,11 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
 def shown(read: AvroMessages | None) -> Any:
     assert read is not None
     columns = {
-        name: (column.binary() if column.of.kind == "string" else column.numbers()).to_pylist()
+        name: (
+            column.binary() if column.avro_type.kind == "string" else column.numbers()
+        ).to_pylist()
         for name, column in read.columns.items()
-        if column.of.kind in ("string", "long", "double", "enum")
+        if column.avro_type.kind in ("string", "long", "double", "enum")
     }
     decimals = {
         name: read.columns[name].decimals(pa.decimal128(38, 2)).view(pa.binary(16)).to_pylist()

@@ -228,6 +228,6 @@ def _applied_to(
     known_columns: KnownColumns,
 ) -> bool:
     left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
-    for kind in left.kinds[left.kept]:
+    for kind in left.kinds[left.remains]:
         is_stored = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
     return is_stored

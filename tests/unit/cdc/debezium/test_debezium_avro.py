@@ -224,4 +224,4 @@ def test_the_first_messages_are_looked_at_as_json(registry: Registry) -> None:
     survey = format_named("debezium-avro").survey(table, {"t": messages})
     assert survey.tables() == {("t", "shop.orders"): 1}
     (notice,) = survey.notices()
-    assert "the message's key (id) lacks dt of the primary key" in notice.what
+    assert "the message's key (id) lacks dt of the primary key" in notice.problem

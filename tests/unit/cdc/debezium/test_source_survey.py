@@ -50,7 +50,7 @@ def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None
     (notice,) = notices(topic, "dt", "id")
     assert notice.stops
     assert notice.where == f"topic {topic}, partition 0, offset 3"
-    assert "the message's key (id) lacks dt of the primary key" in notice.what
+    assert "the message's key (id) lacks dt of the primary key" in notice.problem
     assert "REPLICA IDENTITY FULL" in notice.fix
     assert "make the source's key (id) the table's primary key" in notice.fix
 
@@ -58,7 +58,7 @@ def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None
 def test_a_snapshot_alone_shows_it_too() -> None:
     (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
     assert not notice.stops
-    assert notice.what.startswith("the row of a delete or an update will not be certain: ")
+    assert notice.problem.startswith("the row of a delete or an update will not be certain: ")
     assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
 
 
@@ -71,33 +71,33 @@ def test_what_is_promised_and_true_is_fine() -> None:
 def test_a_sequence_field_needs_whole_before_images() -> None:
     (notice,) = notices("idp.shop.orders", "id", sequence=("updated_at",))
     assert notice.where.endswith("offset 5")
-    assert "lacks updated_at of sequence.field" in notice.what
+    assert "lacks updated_at of sequence.field" in notice.problem
 
 
 def test_a_changelog_of_the_input_lacks_old_rows() -> None:
     (notice,) = notices("idp.shop.orders", "id", changelog=True)
-    assert "so the changelog of changelog-producer = input lacks them, and those" in notice.what
+    assert "so the changelog of changelog-producer = input lacks them, and those" in notice.problem
     assert "set changelog-producer = lookup, which takes old rows" in notice.fix
     (notice,) = notices("idp.shop.orders", "id", identity="default", changelog=True)
-    assert notice.what.endswith("changelog-producer = input lacks them")
+    assert notice.problem.endswith("changelog-producer = input lacks them")
 
 
 def test_a_key_wider_than_the_primary_key() -> None:
     (notice,) = notices("idk.shop.orders", "id")
-    assert "differ in dt alone are one row of the table" in notice.what
+    assert "differ in dt alone are one row of the table" in notice.problem
 
 
 def test_keys_that_the_connector_makes_of_invented_values() -> None:
     """message.key.columns = dt,id: the key holds the primary key, and dt of a delete is ""."""
     (notice,) = notices("idk.shop.orders", "dt", "id")
     assert notice.where.endswith("offset 5")
-    assert "'dt' is empty in the key of a delete: with message.key.columns" in notice.what
+    assert "'dt' is empty in the key of a delete: with message.key.columns" in notice.problem
     assert notices("idk.shop.orders", "dt", "id", identity="full", rows=slice(0, 3)) == []
 
 
 def test_flattened_messages_without_op() -> None:
     (notice,) = notices("idu.shop.orders", "id")
-    assert "a delete is only a tombstone, which is skipped" in notice.what
+    assert "a delete is only a tombstone, which is skipped" in notice.problem
     assert "add.fields=op" in notice.fix
 
 

@@ -224,7 +224,9 @@ def one_by_one(decoder: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)
-    decoder.one_by_one(PlacedValues(messages.column("value"), index, messages), group, outcome)
+    decoder.decode_one_by_one(
+        PlacedValues(messages.column("value"), index, messages), group, outcome
+    )
     return outcome.decoded(decoder.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 
@@ -297,7 +299,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = decoder.quick_part(PlacedValues(batch.column("value"), index, batch), group)
+    part = decoder.decode_quickly(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 

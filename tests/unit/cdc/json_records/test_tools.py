@@ -358,5 +358,5 @@ def test_the_first_messages_show_a_key_that_is_not_there() -> None:
     survey = FORMATS["canal-json"].survey(setup, {"shop": captured("canal", "shop")})
     assert [*survey.tables()] == [("shop", "shop.customers")]
     (notice,) = survey.notices()
-    assert "lacks dt of the primary key" in notice.what
+    assert "lacks dt of the primary key" in notice.problem
     assert notice.where == "topic shop, partition 0, offset 1"

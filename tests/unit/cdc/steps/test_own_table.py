@@ -36,7 +36,9 @@ def of_table(name: str, table: str, key: int) -> str:
 
 def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
     pipeline = a_format(name=name, options=options)
-    return replace(pipeline, own=OwnTable(origins=partial(origins_in, name, {}), choice=choice))
+    return replace(
+        pipeline, own_table=OwnTable(origins=partial(origins_in, name, {}), choice=choice)
+    )
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -48,7 +50,7 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     assert outcome.records == {"d.orders": 2, "d.customers": 1}
     assert [at for at, *_ in rows_of(outcome)] == [0, 1, 2], "the job decides, and decodes again"
 
-    pipeline = decoder(name, SourceChoice(own=frozenset({"d.orders"})))
+    pipeline = decoder(name, SourceChoice(own_names=frozenset({"d.orders"})))
     outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
     assert (outcome.records, outcome.others) == ({"d.orders": 2}, 1)
@@ -62,7 +64,7 @@ def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
     mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
     assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
-    choice = SourceChoice(own=frozenset({"d.orders"}), others=frozenset({("t", "")}))
+    choice = SourceChoice(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
     outcome = decoder("debezium-json", choice).decode(mixed)
     assert [at for at, *_ in rows_of(outcome)] == [2]
     assert outcome.skipped == 1, "a tombstone is of no table"
@@ -73,7 +75,7 @@ def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
 def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncate: str) -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"%s"}'
     emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
-    choice = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own_names=frozenset({"d.orders"}))
     good = of_table("debezium-json", "orders", 1)
     outcome = decoder("debezium-json", choice, truncate=truncate).decode(
         messages(good, emptied, good)
@@ -129,9 +131,9 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             mapping=NO_MAPPING_OPTIONS,
         ),
     )
-    choice = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own_names=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = replace(follows, own=OwnTable(origins=origins, choice=choice))
+    decode = replace(follows, own_table=OwnTable(origins=origins, choice=choice))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)
@@ -143,7 +145,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
 
 
 def test_of_any_number_of_names_a_few_are_kept() -> None:
-    choice = SourceChoice(own=frozenset({"d.orders"}))
+    choice = SourceChoice(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))
     assert (outcome.others, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)

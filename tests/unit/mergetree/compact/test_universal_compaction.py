@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
-from stream_app.mergetree.compact.universal_compaction import UniversalCompaction, pick_full
+from stream_app.mergetree.compact.universal_compaction import (
+    UniversalCompaction,
+    full_compaction_unit,
+)
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from tests.support.tables.lsm_files import a_file
 
@@ -42,7 +45,7 @@ def test_picks_are_those_of_java() -> None:
 
 def test_an_empty_bucket_is_left_alone() -> None:
     assert UniversalCompaction(run_count_trigger=1).pick(6, (), PickTime()) is None
-    assert pick_full(6, ()) is None
+    assert full_compaction_unit(6, ()) is None
 
 
 @pytest.mark.parametrize("beyond", [0, 1, 2])

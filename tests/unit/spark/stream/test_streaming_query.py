@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from stream_app.spark.stream.running_stream import RunningStream, SourceProgress
 from stream_app.spark.stream.spark_stream import SparkStream
 
@@ -31,7 +33,7 @@ class Query:
 def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     reports: list[SourceProgress] = []
     idle: list[SourceProgress] = []
-    running = RunningStream(
+    running: RunningStream[DataFrame] = RunningStream(
         committer=None,  # type: ignore[arg-type]
         drains=True,
         on_progress=reports.append,

@@ -126,7 +126,7 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
         "set an option",
         lambda text: change.SetOption(*_pair(text, "num-levels=6")),
     ),
-    "--unset": ("KEY", "take an option back to its default", change.UnsetOption),
+    "--unset": ("KEY", "reset an option to its default", change.UnsetOption),
 }
 """Argument → its value, its meaning, and its parser."""
 _DROP_KEY = "--drop-primary-key"
@@ -154,14 +154,14 @@ class _Append(argparse.Action):
 
 def add_schema_changes(parser: argparse.ArgumentParser) -> None:
     """Add an argument for each kind of change."""
-    group = parser.add_argument_group("changes, made in their order as one version")
+    group = parser.add_argument_group("changes, applied in their order as one schema version")
     for name, (value, meaning, _) in CHANGES.items():
         group.add_argument(
             name, metavar=value, help=meaning, action=_Append, dest="changes", default=[]
         )
     group.add_argument(
         _DROP_KEY,
-        help="make a table without a key of an empty one",
+        help="remove the primary key of an empty table",
         action=_Append,
         dest="changes",
         nargs=0,

@@ -39,12 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
     parser.add_argument(
-        "--columns", metavar="A,B", help="these columns; default: all that are not nested"
+        "--columns",
+        metavar="A,B",
+        help="publish statistics of these columns; default: all that are not nested",
     )
     parser.add_argument(
         "--checksum",
         action="store_true",
-        help="instead: read all rows, and publish the checksum that later commits carry on",
+        help="publish the checksum of all rows instead, which later commits carry on",
     )
 
 

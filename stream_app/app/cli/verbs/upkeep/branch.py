@@ -31,9 +31,9 @@ takes it as TABLE$branch_NAME, and a job of one table writes it by the key `bran
 the name in single quotes.
 
 fast-forward makes the main branch what the branch is. It deletes the main branch's snapshots and
-tags behind the one at which the branch began, for good; stop the table's writers first. What a
-deleted branch leaves are orphans (stream-app remove-orphan-files). Upkeep of one branch keeps what
-the others need.
+tags behind the one at which the branch began, for good; stop the table's writers first. The
+files of a deleted branch become orphans, which stream-app remove-orphan-files deletes. Upkeep of
+one branch keeps what the others need.
 
 examples:
   stream-app create-tag warehouse/shop.db/orders before
@@ -49,9 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument("action", choices=_ACTIONS, metavar="list|create|delete|fast-forward")
     add_table_and_dry_run(parser)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the branch; not for list")
     parser.add_argument(
-        "--tag", metavar="TAG", help="create: the branch begins at this tag; else without rows"
+        "name", nargs="?", metavar="NAME", help="the name of the branch; list needs none"
+    )
+    parser.add_argument(
+        "--tag",
+        metavar="TAG",
+        help="begin the new branch at this tag; without it the branch has no rows",
     )
 
 

@@ -24,14 +24,15 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
-    parser.add_argument("name", metavar="NAME", help="of the tag")
+    parser.add_argument("name", metavar="NAME", help="the name of the tag")
     parser.add_argument(
         "--snapshot", type=int, metavar="N", help="the snapshot to tag; default: the latest"
     )
     parser.add_argument(
         "--time-retained",
         metavar="D",
-        help="time to live, such as 90d; default: tag.default-time-retained, which is for ever",
+        help="how long the tag is kept, such as 90d; default: the table's option "
+        "tag.default-time-retained, or for ever",
     )
 
 

@@ -23,7 +23,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
-    parser.add_argument("names", metavar="NAME", nargs="+", help="of a tag")
+    parser.add_argument("names", metavar="NAME", nargs="+", help="the name of a tag to delete")
 
 
 def _plan_lines(deletion: TagDeletion) -> Iterator[str]:

@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "partitions",
         metavar="K=V,…",
         nargs="+",
-        help="a partition, or by some of its columns a group of them",
+        help="a partition, or values of some partition columns, which choose all partitions "
+        "that have them",
     )
 
 

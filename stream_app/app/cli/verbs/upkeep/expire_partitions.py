@@ -28,27 +28,31 @@ examples:
   stream-app expire-partitions warehouse/shop.db/orders --expiration-time 90d \\
       --timestamp-formatter yyyyMMdd
 
-The table's options partition.… are the defaults. The files are deleted when the snapshots expire
-that still have the partitions: see `stream-app expire-snapshots`."""
+The table's options partition.… are the defaults. `stream-app expire-snapshots` deletes the files
+with the last snapshots that have the partitions."""
 _OPTIONS = {
     "--expiration-time": (
         "expiration-time",
         "D",
-        "age from which on a partition is dropped, e.g. 30d",
+        "drop partitions of this age or older, e.g. 30d",
     ),
-    "--strategy": ("expiration-strategy", "S", "source of its age: values-time or update-time"),
+    "--strategy": (
+        "expiration-strategy",
+        "S",
+        "take a partition's age from its values (values-time) or its newest file (update-time)",
+    ),
     "--timestamp-formatter": (
         "timestamp-formatter",
         "F",
-        "form of the time in its values, e.g. yyyyMMdd",
+        "the format of the time in a partition's values, e.g. yyyyMMdd",
     ),
     "--timestamp-pattern": (
         "timestamp-pattern",
         "P",
-        "how its values combine to a time, e.g. '$year-$month-$day'",
+        "the pattern by which a partition's values make a time, e.g. '$year-$month-$day'",
     ),
-    "--max-num": ("expiration-max-num", "N", "most partitions to drop"),
-    "--batch-size": ("expiration-batch-size", "N", "partitions to drop in one snapshot"),
+    "--max-num": ("expiration-max-num", "N", "drop at most this many partitions"),
+    "--batch-size": ("expiration-batch-size", "N", "drop this many partitions in one snapshot"),
 }
 """Each argument: the option ``partition.…`` that it overrides, its value and its meaning."""
 

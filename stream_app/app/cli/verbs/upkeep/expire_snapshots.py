@@ -38,20 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--retain-max",
         type=int,
         metavar="N",
-        help="number beyond which the oldest expire, however young",
+        help="keep at most this many snapshots, however young they are",
     )
     parser.add_argument(
-        "--retain-min", type=int, metavar="N", help="snapshots to keep, however old"
+        "--retain-min",
+        type=int,
+        metavar="N",
+        help="keep at least this many snapshots, however old they are",
     )
     parser.add_argument(
         "--older-than",
         type=timestamp_argument,
         metavar="TIME",
-        help="expire only snapshots whose successor is from before this time: ISO 8601, local "
-        "without a zone; or milliseconds since 1970",
+        help="expire only snapshots whose successor was committed before this time: ISO "
+        "8601, local if it has no zone; or milliseconds since 1970",
     )
     parser.add_argument(
-        "--max-deletes", type=int, metavar="N", help="most snapshots to expire; default: no limit"
+        "--max-deletes",
+        type=int,
+        metavar="N",
+        help="expire at most this many snapshots; default: no limit",
     )
 
 

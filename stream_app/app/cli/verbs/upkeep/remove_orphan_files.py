@@ -41,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--older-than",
         metavar="AGE",
         default="1d",
-        help="least age of the files; default: 1d",
+        help="delete only files of this age or older; default: 1d",
     )
     parser.add_argument(
         "--no-writers",
         action="store_true",
-        help="no job is writing the table: allow an age below 1h",
+        help="allow an age below 1h, because no job writes the table",
     )
 
 

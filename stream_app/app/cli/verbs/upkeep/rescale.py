@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 AUTO = "auto"
 DESCRIPTION = "Give a table, or some of its partitions, another number of buckets."
 EPILOG = """\
-Each partition is written anew in one OVERWRITE snapshot, which changes no row. Running jobs
+The command writes each partition anew in one OVERWRITE snapshot, which changes no row. Running jobs
 continue: they route further rows by the new number. For a whole table the option 'bucket' changes
 too, so that new partitions and other engines take the number. --buckets auto gives each partition
 the number by which a bucket has about 1 GB; without --buckets it is the table's option.
@@ -42,10 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K=V,…",
         action="append",
         default=[],
-        help="only this partition, or a group of them by some of its columns; may be repeated",
+        help="rescale only this partition, or all partitions with these values of some "
+        "columns; may be repeated",
     )
     parser.add_argument(
-        "--buckets", metavar="N|auto", help="how many a partition gets; default: option 'bucket'"
+        "--buckets",
+        metavar="N|auto",
+        help="give each partition this many buckets; default: the table's option 'bucket'",
     )
 
 

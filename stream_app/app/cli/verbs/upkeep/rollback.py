@@ -32,16 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
     ways = parser.add_mutually_exclusive_group(required=True)
-    ways.add_argument("--snapshot", type=int, metavar="N", help="this snapshot")
-    ways.add_argument("--tag", metavar="NAME", help="the version of a tag, even if it has expired")
+    ways.add_argument("--snapshot", type=int, metavar="N", help="roll back to this snapshot")
+    ways.add_argument(
+        "--tag",
+        metavar="NAME",
+        help="roll back to the version of this tag, even if its snapshot has expired",
+    )
     ways.add_argument(
         "--timestamp",
         type=timestamp_argument,
         metavar="TIME",
-        help="the version of a time: ISO 8601, local without a zone; or milliseconds since 1970",
+        help="roll back to the version of this time: ISO 8601, local if it has no zone; or "
+        "milliseconds since 1970",
     )
     parser.add_argument(
-        "--force", action="store_true", help="also behind consumers, which are reset too"
+        "--force", action="store_true", help="roll back also behind consumers, and reset them too"
     )
 
 

@@ -1,0 +1,46 @@
+"""Decides when other writers commit too often for a job to compact everything that is due.
+
+`stream_commit` asks it after each compaction. Without it, a job that ends by compacting would run
+as long as the other writers do.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.job.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+_OVERTAKEN_MAX = 20
+"""Commits of other writers amid compactions, after which `compact_due` begins no more."""
+
+
+@dataclass(slots=True)
+class OtherWriters:
+    """Counts how often other writers commit while due compactions run."""
+
+    state: TableState
+    _count: int = field(init=False, default=0)
+    _known_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known_id = self.state.history.known_id
+
+    def are_too_many(self, ours: Snapshot | None) -> bool:
+        """Whether others commit so often that `compact_due` would not end.
+
+        Args:
+            ours: the snapshot that `compact_due` has just published, if any.
+        """
+        known_id = self.state.history.known_id
+        before, self._count = self._count, self._count + (known_id > self._known_id + bool(ours))
+        self._known_id = known_id
+        if before < _OVERTAKEN_MAX <= self._count:
+            _LOG.warning(
+                "%s: other writers commit faster than the job compacts; they or the next run "
+                "compact what they leave",
+                self.state.table.location,
+            )
+        return self._count >= _OVERTAKEN_MAX
