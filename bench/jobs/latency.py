@@ -3,7 +3,7 @@
     python -m bench.jobs.latency [--epochs N] [--messages N] [--runs N]
 
 Broker, Spark and job as in `bench.jobs.ingest`; epochs follow each other at once, which is the
-hardest case for whoever needs the same two cores. The seconds of an epoch are those of waiting,
+hardest case for other work on the same two cores. The seconds of an epoch are those of waiting,
 writing and committing; the first ones, in which Java warms up, are left out. With and without in
 turns, in a process each. About four minutes. Goals: median ≤ 1.15 ×, 99th percentile ≤ 2 ×.
 """

@@ -1,4 +1,4 @@
-"""What the checksums of Parquet pages cost, to who writes, reads and compacts.
+"""What the checksums of Parquet pages cost when a job writes, reads and compacts.
 
     python -m bench.write.page_checksums [--rows N] [--rounds N]
 

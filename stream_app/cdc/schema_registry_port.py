@@ -120,8 +120,8 @@ class Registries:
     """The way to reach registries.
 
     Attributes:
-        schemas_at: opens the schemas of a registry, by the addresses of its servers, the login,
-            the section of the options that has both, and what Apicurio's numbers count.
+        schemas_at: opens the schemas of a registry. It takes the addresses of its servers, the
+            login, the section of their options, and what Apicurio's numbers count.
         url_problem: what is wrong with an address; empty: nothing.
     """
 

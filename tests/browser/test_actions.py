@@ -92,7 +92,7 @@ def test_lists_show_what_they_hold(page: Page, tmp_path: Path, width: int) -> No
 
 
 def seen(page: Page, text: str) -> int:
-    """How often a text is on the page for those who see it."""
+    """How often the page shows a text."""
     return int(
         page.evaluate(
             "text => document.querySelector('main').innerText.split('\\n')"

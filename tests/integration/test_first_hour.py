@@ -1,4 +1,4 @@
-"""What somebody meets in the first hour, with real processes."""
+"""The first hour of a user, with real processes."""
 
 from __future__ import annotations
 

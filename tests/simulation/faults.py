@@ -11,7 +11,7 @@ class InjectedError(OSError):
 
 
 class FaultKind(Enum):
-    """What becomes of the operation, and of who asked for it."""
+    """What becomes of the operation, and of the process that asked for it."""
 
     FAILS = "fails"  # nothing is done
     HALF = "half"  # a part is done

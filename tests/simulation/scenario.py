@@ -55,7 +55,7 @@ COMMITTING = frozenset(
         Verb.DROP_OLD, Verb.EMPTYING, Verb.RESCALE,
     }
 )  # fmt: skip
-"""Who does these must not be at it while the table is rolled back."""
+"""Actions that must not run while the table is rolled back."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Scenario:
 
 
 def of_jobs(seed: int) -> Scenario:
-    """The scenario of a seed without those whom `seeds` puts beside the jobs."""
+    """The scenario of a seed without the processes that `seeds` adds to the jobs."""
     rng = random.Random(seed)
     kind = drawn_kind(rng)
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])

@@ -72,7 +72,7 @@ class Scheduler:
     """Passes the baton.
 
     Attributes:
-        rng: decides who is next.
+        rng: chooses the next thread.
         stickiness: chance that a thread continues without being interrupted.
     """
 

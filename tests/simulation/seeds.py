@@ -1,8 +1,8 @@
-"""The scenario of a seed: its jobs, and who else works on their table.
+"""The scenario of a seed: its jobs, and the other processes that work on their table.
 
-Jobs, compactors, readers and expirers are `scenario.of_jobs`. Those who are put beside them here
-draw from a source of chance of their own, so that what the jobs do, and what strikes them, is as
-frequent as without.
+Jobs, compactors, readers and expirers are `scenario.of_jobs`. The processes that are added here
+draw from a source of chance of their own, so that the jobs' actions and faults are as frequent as
+without them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 
 EMPTYING_SHARE = 0.05
 RARE = ("restorer", "forgetter")
-"""Who come in few rounds: what they take away must first be there."""
+"""Processes of few rounds: what they take away must first be there."""
 
 _VERBS: Mapping[str, Sequence[Verb]] = {
     "deleter": [Verb.DELETE],
@@ -68,7 +68,7 @@ def scenario(seed: int) -> Scenario:
 
 
 def _chances(jobs: Scenario) -> dict[str, float]:
-    """How often somebody is there; more often where there is something for him to see."""
+    """How often a process takes part; more often where it has something to see."""
     return {
         "deleter": 0.0 if jobs.has_key else 0.45,
         "tagger": 0.4 if jobs.expires else 0.15,

@@ -33,7 +33,7 @@ class FaultyWorld(Protocol):
         ...
 
     def strike(self, process: Process, kind: FaultKind) -> None:
-        """Kill whom a deadly fault kills. Raises `CrashError`."""
+        """Kill the process that a deadly fault strikes. Raises `CrashError`."""
         ...
 
 

@@ -139,13 +139,13 @@ class Simulation:
                 raise finding
 
     def _may_be(self, error: BaseException, action: Action, step: Round) -> bool:
-        """Whether somebody beside the jobs may end so."""
+        """Whether a process beside the jobs may end so."""
         if has_fault(error):
             return True
         goes_back = self.oracle.goes_back_to is not None
         if action.verb is Verb.FOLLOW:
             return self.follower.may_be(error, may_be_cut=step.expires, goes_back=goes_back)
-        # What the table goes back behind may vanish while somebody looks at it.
+        # What the table goes back behind may vanish while a process reads it.
         return goes_back and isinstance(error, FileNotFoundError | CorruptFileError)
 
     def _begin(self, action: Action, rng: random.Random) -> list[Task]:
@@ -180,7 +180,7 @@ class Simulation:
         return []
 
     def _in_turn(self, verb: Verb, work: Callable[[], object]) -> Callable[[], object]:
-        """Work that waits for those whom it must not meet."""
+        """Work that waits for the processes beside which it must not run."""
         turns = self._turns
 
         def wait_and_work() -> None:
@@ -294,8 +294,8 @@ class Simulation:
         try:
             self.follower.follow(self.world.rng, to_the_end=True)
         except UsageError:
-            # He had died before he saw that the versions were going, and they are gone.
-            demand(self.scenario.expires, "who has taken away what the consumer wants?")
+            # It died before it saw that the versions were going, and they are gone.
+            demand(self.scenario.expires, "versions that the consumer wants are gone")
             self.follower.forget()
             self.follower.follow(self.world.rng, to_the_end=True)
 

@@ -1,8 +1,8 @@
 """A process, or its machine, dies after each single file operation of a history in turn.
 
 Not sampled: the history's operations are counted, and then each one is struck in a run of its own;
-in the histories of those who keep a table up, each one of theirs. Whoever comes after finds the
-table whole and finishes what is pending. What two strikes would leave alike is struck once.
+in the histories of upkeep, each operation of its processes. The next process finds the table whole
+and finishes what is pending. What two strikes would leave alike is struck once.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
             # Of anything but a commit it is a lost answer, and a failure when it is tried again.
             is_struck = fault is not FaultKind.OUTAGE or operation == "create_if_absent"
         else:
-            # After reading, the machine's death is the process's, and a failure is told above. Who
-            # dies leaves what was changed before, whatever has been read since others had a turn.
+            # After reading, the machine's death is the process's, and a failure is told above. A
+            # dead process leaves what it changed before, whatever it has read since its turn began.
             # Upkeep leaves what it has changed before.
             fault = FaultKind.DIES_AFTER
             is_others_turn_over = at == 0 or untouched.actors[at - 1] != actor

@@ -85,7 +85,7 @@ class World:
         return self._digest.hexdigest()
 
     def begin_round(self, faults: Iterable[Fault], seed: int, jump_ms: int = 0) -> None:
-        """New faults, and new decisions who is next, which do not depend on earlier rounds."""
+        """Begin a round with new faults, and with turns that do not depend on earlier rounds."""
         self.clock.jump_ms += jump_ms
         self.begun_ms.append(self.clock.now_ms())
         self.faults = tuple(faults)
@@ -102,7 +102,7 @@ class World:
         return process
 
     def unfinished_since_ms(self, drivers: Iterable[Process]) -> int:
-        """A time before which all was written that nobody has in his hands any more.
+        """The time before which all files were written that no process still works on.
 
         Args:
             drivers: that live on from one round to the next.
@@ -220,7 +220,7 @@ class World:
 
     @contextmanager
     def _locked(self, folder: Path) -> Iterator[None]:
-        """In place of the lock of an index of keys: who waits for it lets others continue."""
+        """Replace the lock of an index of keys: a waiting thread lets others continue."""
         folder.mkdir(parents=True, exist_ok=True)
         self.scheduler.wait_until(lambda: folder not in self._held)
         self._held.add(folder)
@@ -271,7 +271,7 @@ class SimulatedClock(Clock):
 
 
 class _LazyFuture(Future[None]):
-    """What was not done yet is done when somebody asks for the result."""
+    """Work that runs when a caller asks for its result."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         super().__init__()

@@ -128,7 +128,7 @@ class DatabaseProof:
         ]
 
     def story(self) -> list[str]:
-        """What has happened, for people who wonder whether anything was tried."""
+        """Lines that tell how much the proof has tried."""
         epochs = sum(event["event"] == "epoch" for event in self.job.events())
         lines = [f"{self.job.runs} runs of the job, {epochs} commits of tables"]
         for database, workload in self.workloads.items():

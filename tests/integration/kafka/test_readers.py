@@ -212,7 +212,7 @@ def test_deleted_offsets_are_an_error_or_left_out(broker: EmbeddedBroker, read: 
     assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == placed(20, 50)
     older = [OffsetRange(topic, 0, 5, 15)]
     assert rows(read(broker.bootstrap, older, fails_on_loss=False)) == []
-    # Whoever needs none of them sees no loss.
+    # A reader that needs none of them sees no loss.
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 20, 50)])) == placed(20, 50)
 
 

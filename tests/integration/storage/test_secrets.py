@@ -1,4 +1,4 @@
-"""Who may read and write: brokers and stores that ask for it, and secrets that nobody sees.
+"""Rights to read and write: brokers and stores that check them, and secrets that stay hidden.
 
 Each run's output, events and table are searched for the secrets that it was given.
 """

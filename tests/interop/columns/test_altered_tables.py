@@ -194,7 +194,7 @@ def a_job(location: str) -> TableWriter:
 
 
 def plan_at_start(job: TableWriter) -> None:
-    """Without buckets the files are looked at by whoever plans compactions."""
+    """Without buckets the planner of compactions looks at the files."""
     job.commit.compact_due()
 
 

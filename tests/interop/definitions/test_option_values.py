@@ -51,7 +51,7 @@ OPEN = [
 
 
 def refusals(java: PaimonJava, pypaimon: PyPaimonReader, path: Path) -> list[str]:
-    """Who cannot read, or not write."""
+    """The readers and writers that refuse the table."""
     refused = []
     uses: dict[str, Callable[[], object]] = {
         "java reads": lambda: java.read(path),

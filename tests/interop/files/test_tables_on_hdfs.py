@@ -133,7 +133,7 @@ def test_a_name_node_that_is_killed_costs_no_epoch(hdfs: HdfsCluster, seed: int)
                 restarts += 1
                 writer.replay()
         starting.result()
-    assert source.read() == data, "who read when it was killed reads on"
+    assert source.read() == data, "a reader that was open when the server was killed reads on"
     table.file_io.delete(f"{table.location}/f")
     writer.commit.compact_due()
     # A file that is written amid it fails, and with it the job, which continues when it is started.

@@ -81,7 +81,7 @@ class Killed:
 
 @dataclass
 class Turns:
-    """Who writes the next epoch into the table of several, and who compacts it."""
+    """Chooses the process that writes the next epoch, and the one that compacts the table."""
 
     java: PaimonJava
     path: Path

@@ -1,7 +1,7 @@
 """docs/compatibility.md: what Paimon's Java, PyPaimon and stream_app do with each kind of table.
 
 Each cell is what a step here did. REWRITE=1 writes the page of what ran; without it the page must
-say the same. A step that goes wrong is a failure, unless somebody refuses the kind in words.
+say the same. A step that goes wrong is a failure, unless a library refuses the kind in words.
 """
 
 from __future__ import annotations

@@ -130,9 +130,9 @@ def test_paimon_and_we_write_in_turns(
 def test_both_commit_to_one_table_at_the_same_time(
     paimon_java: PaimonJava, tmp_path: Path, java_compacts: bool, another_compacts: bool
 ) -> None:
-    """Each has its own keys, so that who comes first does not matter; the buckets are shared.
+    """Each writer has its own keys, so the order of commits is irrelevant; the buckets are shared.
 
-    With a third process, ours too, that only compacts.
+    A third process, also ours, only compacts.
     """
     # Else Paimon expires what seems old by our clock.
     options = {"bucket": "3", "snapshot.num-retained.min": "1000"}

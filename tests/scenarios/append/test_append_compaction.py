@@ -263,7 +263,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     writer.write(rows(10))
     [(_, joined)] = planner.plan().tasks
     assert len(joined) == 3
-    # Whoever begins anew sees all that is there.
+    # A restarted writer sees all files.
     names = {file.file_name for file in joined}
     assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
 

@@ -1,6 +1,6 @@
 """How often a job asks the file system while it commits: on a store each question is a request.
 
-The goals of `bench/commit/requests.py` in small: who asks once more than is needed fails here.
+The goals of `bench/commit/requests.py` in small: one request more than is needed fails here.
 """
 
 from __future__ import annotations

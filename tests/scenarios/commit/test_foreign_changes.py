@@ -148,7 +148,7 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert writer.commit.follow_and_wait() == 3
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
-    # Rows that come later are newer, whoever wrote the others.
+    # Rows that come later are newer, whichever process wrote the others.
     writer.write([row(1, "c")])
     assert isinstance(writer.executor, CompactLater)
     writer.executor.run()

@@ -1,6 +1,6 @@
 """A committer that is held up while others commit and expire, or while the table goes back.
 
-The number that he is about to take may be free again by then. He is stopped before each of his
+The number that it is about to take may be free again by then. It is stopped before each of its
 file operations in turn, and everything else happens there.
 """
 
@@ -107,16 +107,16 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
         stopped += actor.error is not None
         is_there = [] if actor.error else [50]
         assert keys_of(table) == [*range(epochs), *is_there, 100, 101, 102, 103]
-        # Whoever was stopped is started again.
+        # The stopped committer is started again.
         write_epoch(epochs, row(50, "late"))(table)
         assert keys_of(table) == [*range(epochs), 50, 100, 101, 102, 103]
-    # Nearly everywhere he finds out in time and continues by himself.
+    # Nearly everywhere it finds out in time and continues without a restart.
     assert stopped <= 2
 
 
 @pytest.mark.parametrize("is_append", [False, True])
 def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
-    """Nobody sees his snapshot but `check`, and the next expiry takes it."""
+    """Only `check` sees its snapshot, and the next expiry takes it."""
     story, work = a_table(is_append=is_append), write_epoch(3, row(50, "late"))
     whole = Actor(copy_of(story), work)
     whole.finish()
@@ -141,7 +141,7 @@ def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
 def test_a_hint_that_nobody_wrote_is_not_left_at_what_expires() -> None:
     """Paimon believes it, unless the next snapshot is there."""
     table = a_table(epochs=4)
-    table.snapshots.write_latest_hint(2)  # as who dies behind snapshot 3 and 4 leaves it
+    table.snapshots.write_latest_hint(2)  # as a crash behind snapshots 3 and 4 leaves it
     expire(table, 1)
     assert table.snapshots.hints() == (4, 4)
     assert found_in(table) == []

@@ -93,8 +93,8 @@ def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
         for n in range(rng.randrange(1, 9))
     ]
     if epoch == 6:
-        # Who remembers a bucket compacts it after others have written there, without rows of his
-        # own for it; who has forgotten it does so with the next rows.
+        # A job that remembers a bucket compacts it after other writers, without rows of its own;
+        # a job that has forgotten the bucket compacts it with its next rows.
         changes.append(("+I", {"dt": "mon", "k": 1, "v": "behind the other's"}))
     return changes
 

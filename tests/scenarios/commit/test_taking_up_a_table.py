@@ -1,4 +1,4 @@
-"""Who reads the newest snapshot, to compact or to commit, while it expires beneath him."""
+"""The newest snapshot expires while a compactor or a committer reads it."""
 
 from __future__ import annotations
 

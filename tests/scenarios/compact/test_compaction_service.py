@@ -15,6 +15,7 @@ import pytest
 
 from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.job.compact_job import _Compaction
+from stream_app.app.observe.monitoring.listener import JobListener, Listeners
 from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
 from stream_app.model.files.bucket_change import BucketChange
@@ -27,7 +28,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_job import TableJob
+from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -51,23 +52,32 @@ def a_compactor(table: FileStoreTable) -> StreamTableCommit:
     )
 
 
-def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
-    """`stream-app compact --follow`, of which each step is called by hand."""
-    compacting = table.with_options({"write-only": "false"})
-    work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
-    work.open(f"compactor-{uuid.uuid4()}")
-    return _Compaction(
-        CompactionSettings(table=compacting, choice=choice, full=False, follow=True, spark={}),
-        work,
-        threading.Event(),
-    )
+class Follower(JobListener):
+    """`stream-app compact --follow`, which stops after each look at its table."""
 
+    def __init__(self, table: FileStoreTable, choice: CompactionChoice) -> None:
+        compacting = table.with_options({"write-only": "false"})
+        work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
+        work.open(f"compactor-{uuid.uuid4()}")
+        settings = CompactionSettings(
+            table=compacting, choice=choice, full=False, follow=True, spark={}
+        )
+        self.stop_requested = threading.Event()
+        self.compaction = _Compaction(settings, work, self.stop_requested, Listeners([self]))
+        self.reasons: list[str] = []
 
-def step(follower: _Compaction) -> int:
-    """What `_follow` does in each of its rounds; the number of compactions."""
-    follower._adopt()
-    follower._touch()
-    return len(list(follower._reports(follower.work.committer.compacting_due())))
+    def step(self) -> list[str]:
+        """Look at the table once; returns the reasons of the compactions."""
+        self.stop_requested.clear()
+        self.reasons = []
+        self.compaction.run()
+        return self.reasons
+
+    def idle_commit(self, table: str, report: IdleReport) -> None:
+        self.reasons += [compaction.reason for compaction in report.compactions]
+
+    def looked(self) -> None:
+        self.stop_requested.set()
 
 
 def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> None:
@@ -100,13 +110,13 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
 def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
     """A job evolves its table beside the compacting one."""
     table = a_table(tmp_path, write_only="true", num_sorted_run__compaction_trigger=2)
-    follower = a_follower(table, CompactionChoice())
+    follower = Follower(table, CompactionChoice())
     for epoch in range(3):
         newest = open_table(table.location, table.clock)
         writer = SmallTable(newest)
         writer.epoch = epoch
         writer.commit(*rows(epoch))
-        assert (step(follower) > 0) is (epoch > 0)
+        assert bool(follower.step()) is (epoch > 0)
         alter_table(table, [AddColumn(name=f"n{epoch}", data_type=parse_data_type("INT"))])
     live = FileStoreScan(newest).live(newest.snapshots.latest())
     assert {entry.file.schema_id for entry in live} == {2}
@@ -130,13 +140,13 @@ def test_follow_leaves_a_partition_alone_that_is_active_again(tmp_path: Path) ->
     writer = TableWriter(table)
     for _ in range(3):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = a_follower(table, CompactionChoice(idle_ms=3_600_000))
-    assert step(follower) == 0
+    follower = Follower(table, CompactionChoice(idle_ms=3_600_000))
+    assert follower.step() == []
     table.clock.sleep(4000)
-    assert step(follower) == 1, "idle for more than an hour"
+    assert len(follower.step()) == 1, "idle for more than an hour"
     for _ in range(3):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    assert step(follower) == 0, "something was added a moment ago"
+    assert follower.step() == [], "something was added a moment ago"
 
 
 def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> None:
@@ -146,10 +156,10 @@ def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> 
     writer = TableWriter(table)
     for _ in range(6):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = a_follower(table, CompactionChoice(idle_ms=3_600_000))
-    assert step(follower) == 0
+    follower = Follower(table, CompactionChoice(idle_ms=3_600_000))
+    assert follower.step() == []
     table.clock.sleep(4000)
-    assert step(follower) == 1
+    assert len(follower.step()) == 1
 
 
 def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
@@ -157,10 +167,10 @@ def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
     options = {"write_only": "true", "write_only__stop_trigger": 2}
     table = a_table(tmp_path, **options)
     writer = TableWriter(table)
-    compactor = a_follower(table, CompactionChoice())
+    compactor = Follower(table, CompactionChoice())
     for epoch in range(10):
         writer.write(rows(epoch))
-        step(compactor)
+        compactor.step()
     assert_table_is(writer)
 
 
@@ -258,14 +268,11 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
     table = a_table(tmp_path, **options)
     reasons = []
     writer = TableWriter(table.with_options({"write-only": "true"}) if outside else table)
-    follower = a_follower(table, CompactionChoice())
+    follower = Follower(table, CompactionChoice())
     for epoch in range(12):
         done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
         if outside:
-            follower._touch()
-            reasons += [
-                r.reason for r in follower._reports(follower.work.committer.compacting_due())
-            ]
+            reasons += follower.step()
         else:
             writer.commit.compact_due()
             assert done is not None

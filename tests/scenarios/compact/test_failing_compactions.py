@@ -47,7 +47,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     assert "bucket-0" in raised.value.where
     assert "no executor is left" in caplog.text
     assert read_rows(writer.table) == [row for _, row in rows(6)]
-    # Whoever fixes it continues.
+    # Once the cause is fixed, the job continues.
     writer.executor_of = CompactInThreads
     writer.replay()
     writer.commit.compact_due()

@@ -36,7 +36,7 @@ def test_a_write_only_table_is_not_compacted_and_never_waits(tmp_path: Path) -> 
 
 @dataclass
 class CompactsMeanwhile(SteppingClock):
-    """Whenever somebody waits, the other job compacts."""
+    """Whenever a writer waits, the other job compacts."""
 
     def __init__(self, job: StreamTableCommit) -> None:
         super().__init__()

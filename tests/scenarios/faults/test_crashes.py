@@ -1,6 +1,6 @@
 """A process dies, or the file system fails once, at each operation of an epoch in turn.
 
-Whatever was half done: who comes after finds the table whole, does the missing epochs again, and
+Whatever was half done: the next process finds the table whole and repeats the missing epochs, and
 the table holds each change once.
 """
 

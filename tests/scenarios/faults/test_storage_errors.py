@@ -1,4 +1,4 @@
-"""What the file system said becomes what can be done about it, and who can do it."""
+"""An error of the file system becomes one that names the remedy and whoever can apply it."""
 
 from __future__ import annotations
 

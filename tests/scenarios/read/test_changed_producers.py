@@ -1,7 +1,7 @@
 """Long-lived changelogs of a table whose changelog-producer was changed.
 
-Who follows a table takes its producer of today for all of its snapshots, as Paimon does. So the
-flushed files of a time without changelog files are nobody's changelog when there are some today.
+A follower takes the table's current producer for all of its snapshots, as Paimon does. So the
+flushed files of a time without changelog files are no changelog when the table writes such files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def epochs(history: History, count: int) -> None:
 
 
 def followed(table: FileStoreTable) -> set[int]:
-    """Snapshots that have changes for who follows the table from its oldest version on."""
+    """Snapshots with changes for a follower that begins at the oldest version."""
     first = table.changelogs.ids()[0]
     return {batch.snapshot_id for batch in PaimonTable(table).changelog(snapshot=first)}
 

@@ -1,4 +1,4 @@
-"""Who begins to follow a table while its versions expire: he is refused, or gets every change.
+"""A follower begins while versions expire: it is refused, or gets every change.
 
 An expiry and the follower are stopped before each of their file operations in turn, and the other
 one goes on; or the expiry dies there. Tags have the same story: `test_tag_beside_expiry`.
@@ -77,7 +77,7 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
     seen: Counter[str] = Counter()
     for first in (0, 1):
         for stop in range(len(actors[first].operations) + 1):
-            # He writes down where he begins within his first twenty operations.
+            # A follower records its begin within its first twenty operations.
             for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
                 table = story.again()
                 both = Actor(table, expire_to), Actor(table, follow)

@@ -123,7 +123,7 @@ def test_foreign_files_and_folders_stay(tmp_path: Path) -> None:
 def test_a_clock_that_is_ahead_ages_no_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, ahead_s: int
 ) -> None:
-    """A job has written and not committed; who cleans up has another clock than the files."""
+    """A job has written and not committed; the cleaner's clock differs from the files'."""
     table = with_tags(tmp_path).table
     names = litter(table)
     old = Path(table.location, "manifest", "manifest-x")

@@ -1,4 +1,4 @@
-"""A version that is read under protection stays, whoever expires, and nothing is left behind."""
+"""A version that is read under protection stays in any expiry, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.support.tables.expiring_table import rows_of, versions
 from tests.support.tables.unchanging_table import Story, expire_to, story_of, versioned_table
 
 TARGET, TAGGED = 3, 5
-"""Where the table goes back to; a version behind it, which somebody wants to keep."""
+"""Where the table goes back to; a later version, which a tag keeps."""
 
 
 @pytest.fixture(scope="module")

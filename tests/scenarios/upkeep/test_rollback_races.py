@@ -1,7 +1,7 @@
-"""Rollbacks beside those who should have been stopped: jobs that commit, upkeep of several, people.
+"""Rollbacks beside processes that should have been stopped: committing jobs, upkeep, commands.
 
-Nothing of this is asked of anybody, and some of it is refused half-way. But a table is never left
-without a snapshot or with one that cannot be read, and what was announced goes with who gave up.
+No guide allows these races, and the table refuses some of them half-way. But it is never left
+without a snapshot, or with an unreadable one; a process that gives up withdraws its announcement.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.tables.sound_table import found_in
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1", "write-only": "true"}
 TARGET = 3
 UNREADABLE = CorruptFileError | FileNotFoundError
-"""What somebody reads whose files others are just deleting: he has changed nothing."""
+"""What a reader sees while its files are deleted: the reader itself changes nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTab
 
 
 def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileStoreTable) -> None:
-    """The one before his is there, and is another one."""
+    """The snapshot before its own exists, and is a different one."""
 
     def work(table: FileStoreTable) -> None:
         commit_as("held", table)

@@ -1,6 +1,6 @@
 """A tag that is given while its version expires: it is refused, or it reads whole.
 
-An expiry and whoever gives the tag are stopped before each of their file operations in turn, and
+An expiry and the tagger are stopped before each of their file operations in turn, and
 the other one goes on; or they die there. Afterwards the next expiry works, and nothing is left.
 """
 
@@ -65,7 +65,7 @@ def operations_of(story: Story, work: Any) -> list[str]:
 
 
 def test_wherever_one_of_both_stops(story: Story) -> None:
-    """One goes on to an operation, then the other to one of his, then the first to its end."""
+    """An actor runs to an operation, the other to one of its own, then the first to its end."""
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     assert places[0] > 40
     seen: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
     ("victim", "outcomes"),
     [
         ("the expiry", {"tagged, not expired", "refused, not expired"}),
-        ("who tags", {"died, expired", "died, not expired"}),
+        ("the tagger", {"died, expired", "died, not expired"}),
         ("both", {"died, not expired"}),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_tag_of_another_engine_that_came_too_late_does_not_stop_expiry(
 
 
 def test_a_name_that_was_given_to_another_version_since_the_plan_is_seen(story: Story) -> None:
-    """As while somebody at the command line thinks about what he was shown."""
+    """The command waits for the user's answer meanwhile."""
     table = story.again()
     latest = table.snapshots.latest_id()
     assert latest is not None

@@ -172,7 +172,7 @@ class Job(RuleBasedStateMachine):
         self.commit = StreamTableCommit(table, "job", self.executor)
 
     def end_one(self) -> None:
-        """Whoever waits for a compaction gets one."""
+        """A writer that waits for a compaction gets one."""
         if self.executor.waiting:
             self.executor.end(0)
 

@@ -50,7 +50,7 @@ class Branches:
 
     def _make(self, rng: random.Random) -> None:
         table, files = self._seen(), self.world.files
-        # Of who died while he gave it, a tag may hold nothing.
+        # A tagger that died may leave a tag that holds nothing.
         sure = [
             tag
             for tag in table.tags.tags()

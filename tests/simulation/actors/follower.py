@@ -1,8 +1,7 @@
-"""Who follows the table under a consumer's name, is killed, and continues where the table says.
+"""Follows the table under a consumer's name, is killed, and continues where the table says.
 
 A run follows until it has looked in vain a few times, or is killed: behind some snapshots, or in
-the middle of one.
-What it has taken is judged after the round, when the oracle knows the snapshots.
+the middle of one. After the round, when the oracle knows the snapshots, it judges what came.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class _Run:
 
     Attributes:
         progress: of the consumer before; None: this is the first run.
-        is_refused: somebody has died while he rolled the table back.
+        is_refused: a process has died in a rollback of the table.
         base: number of the version whose rows were read first.
         taken: changes by snapshot, in the order in which they came.
     """
@@ -110,7 +109,7 @@ class Follower:
                 return
 
     def forget(self) -> None:
-        """As somebody does by hand."""
+        """Forget the consumer, as an operator does by hand."""
         self.world.files.delete(f"{self.table.location}/consumer/consumer-{CONSUMER}")
 
     def is_held(self) -> bool:
@@ -185,7 +184,7 @@ class Follower:
         self.taken |= run.taken
 
     def _look_after_progress(self, oracle: Oracle) -> int | None:
-        """See to a consumer who cannot go on, as his people would; the progress that is left."""
+        """Reset a consumer that cannot continue, as an operator would; returns its progress."""
         after = self.progress()
         if oracle.before is not None:
             demand(after is None or after <= oracle.cut + 1, f"consumer is at {after}, and ahead")
@@ -219,7 +218,7 @@ class Follower:
     def _check_beside_rollback(self, oracle: Oracle, run: _Run) -> None:
         """See that a run got nothing of a new version behind one that went; then begin anew.
 
-        Whoever has taken over what went must see to that himself, and so he does.
+        A follower that has taken rows of lost versions must reset itself, and does.
         """
         old, new = oracle.before or oracle.time, oracle.time
         has_gone = False

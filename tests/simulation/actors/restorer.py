@@ -1,7 +1,7 @@
-"""Who rolls the table back: to a snapshot, a tag or a time.
+"""Rolls the table back: to a snapshot, a tag or a time.
 
 Committers must be stopped meanwhile, and are; their processes live on, and find what has happened.
-Everybody else goes on beside it: expiry, readers, followers, those who give and delete tags.
+All other processes continue beside it: expiry, readers, followers and taggers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.simulation.world import World
 
 @dataclass
 class Turns:
-    """Keeps a rollback and the committers of a round apart; the seed says who is first."""
+    """Keeps a rollback and the committers of a round apart; the seed decides which is first."""
 
     seed: int
     begun: list[tuple[Verb, Task]] = field(default_factory=list)
 
     def is_come(self, verb: Verb) -> bool:
-        """Whether somebody may begin."""
+        """Whether the process of this action may begin."""
         is_rollback = verb is Verb.ROLL_BACK
         if is_rollback == (self.seed % 2 == 0):
             return True
@@ -71,11 +71,11 @@ class Restorer:
             last = len(self.oracle.checked)
             demand(last == target, f"rolled back to {target}, and {last} is the newest")
         finally:
-            # Before those begin who may commit.
+            # Before the committers begin.
             self._look()
 
     def finish(self) -> None:
-        """Do what somebody died over, unless others have gone on with what he had left."""
+        """Finish the rollback of a process that died, unless another process has continued it."""
         table = seen_by(self.table, self.world, self.world.process("restorer"))
         for rollback in holding_rollbacks(table):
             target = rollback_target(table, Version(snapshot=rollback.target))

@@ -1,6 +1,6 @@
-"""Who keeps the table up, beside the jobs: old versions go, tags come and go, rows are deleted.
+"""The upkeep beside the jobs: it expires versions, creates and deletes tags, and deletes rows.
 
-What each one does is written down before it is done, because nobody may hear what came of it.
+Each action is written down before it begins, because its outcome may stay unknown.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from tests.support.tables.deleted_rows import planned_delete
 
 @dataclass
 class Upkeep:
-    """Those who keep one table up.
+    """The upkeep processes of one table.
 
     Attributes:
-        is_wasteful: somebody has written files that nobody needs, without any fault.
+        is_wasteful: a process has written files that nobody needs, without any fault.
     """
 
     world: World
@@ -83,7 +83,10 @@ class Upkeep:
         try:
             expiry = expire.plan(config)
         except UsageError:
-            demand(self.oracle.goes_back_to is not None, "who else takes snapshots away?")
+            demand(
+                self.oracle.goes_back_to is not None,
+                "no rollback is under way, and snapshots have gone",
+            )
             return
         # What goes must have been looked at.
         self._look()
@@ -155,7 +158,7 @@ class Upkeep:
             demand(is_tagged, f"not {number} got the tag, but {tag}")
             is_new = create_tag(table, tag)
         except UsageError:
-            # Whoever is told that it was going finds no tag; and only what was going is refused.
+            # A refused tagger finds no tag; and only versions that were going are refused.
             wanted = number if tag is None else tag.snapshot.snapshot_id
             is_going = wanted is not None and wanted < max(
                 kept_versions.whole_from, kept_versions.tried_from
@@ -229,7 +232,7 @@ class Upkeep:
 
     @contextlib.contextmanager
     def _maybe_late(self) -> Iterator[None]:
-        """Who was held up for too long is told so, whether or not it was done."""
+        """A late committer gets an error, whether or not its commit was made."""
         try:
             yield
         except LateCommitError:

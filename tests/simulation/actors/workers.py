@@ -1,4 +1,4 @@
-"""Who works on the table: jobs with their checkpoints, a compactor, a reader.
+"""The processes that work on the table: jobs with their checkpoints, a compactor, a reader.
 
 Each action runs production code in a thread of its own. What it may raise after a fault is told
 here; anything else is a finding.

@@ -65,7 +65,7 @@ class KeptVersions:
         held = {
             snapshot.snapshot_id: snapshot
             for name, snapshot in tags.items()
-            # Of who died while he gave it: it may hold nothing, until the next expiry sees that.
+            # A tagger that died may leave a tag that holds nothing until the next expiry.
             if self.tags.get(name) is not None or snapshot.snapshot_id >= self.whole_from
         }
         for name, snapshot in tags.items():

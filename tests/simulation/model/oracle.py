@@ -55,7 +55,7 @@ class Oracle:
         goes_back_to: no rollback of this round goes back behind this one; None: there is none.
         before: what there was before the table went back in this round.
         cut: what is left of it; meant only then.
-        others: what those who are not a job take out of the table.
+        others: what processes other than jobs take out of the table.
         kept_versions: the versions that stay readable without a snapshot.
         time: the versions that lead to the newest one.
         is_checked: ``check`` looks at the table at the end.
@@ -199,11 +199,11 @@ class Oracle:
         demand(not waiting, f"no compaction has taken in {waiting}, and all jobs are drained")
 
     def may_go(self) -> bool:
-        """Whether a version may go while somebody looks at it."""
+        """Whether a version may go while a process reads it."""
         return self.may_expire or self.goes_back_to is not None
 
     def end_round(self) -> None:
-        """Whoever rolled the table back has ended."""
+        """Note that the rollback has ended."""
         self.goes_back_to = self.before = None
         self.kept_versions.tried_from = 1
 
@@ -330,10 +330,10 @@ class Oracle:
         return self._state.lift(gone, lambda bucket: bucket not in between)
 
     def replayed(self, base: int, changes: Mapping[int, list[Change]]) -> Rows:
-        """The newest rows as somebody has them who began with a version and followed the table."""
+        """The newest rows of a follower that began with a version."""
         rows = self.time.seen[base]
         for number in range(base + 1, len(self.time.rows)):
-            if number in self._taken_away:  # which is not told to those who follow
+            if number in self._taken_away:  # which followers do not see
                 goes = self._taken_away[number]
                 rows = [row for row in rows if not goes(row)]
             rows = replayed(self.rules, rows, changes[number])
@@ -349,7 +349,7 @@ class Oracle:
         where = f"snapshot {snapshot.snapshot_id}"
         demand((user, epoch) not in self.seen, f"{where} has epoch {epoch} of {user} again")
         plans = [job.plans[user] for job in self.jobs.values() if user in job.plans]
-        demand(bool(plans), f"{where} is of {user}, whom nobody knows")
+        demand(bool(plans), f"{where} is of the unknown user {user}")
         [epochs] = plans
         demand(epoch < len(epochs), f"{where} has epoch {epoch} of {user}, never planned")
         behind = epoch == 0 or (user, epoch - 1) in self.seen

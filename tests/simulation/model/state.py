@@ -1,4 +1,4 @@
-"""The rows of a table between two snapshots, in plain Python: what lies where, and who has seen it.
+"""The rows of a table between two snapshots, in plain Python: where they lie, and which are seen.
 
 A row comes in on level 0. A compaction lifts it, and only then do some kinds of tables show it, or
 tell its change. So the rows above level 0 are known apart from those on it. Which files a
@@ -107,7 +107,7 @@ class State:
         added: all rows, where there is no key.
         level_0: by data file: changes of its keys, oldest first; older files stand first.
         above: rows by key above level 0.
-        followed: rows by key as whoever follows the changelog of full compactions has them.
+        followed: rows by key of a follower of the changelog of full compactions.
         unrecorded: keys that were lifted since, with the bucket of each.
         postponed: what waits for a move, epoch by epoch: its files and its changes.
     """
@@ -133,7 +133,7 @@ class State:
         return in_order([*self.added, *map(values_of, rows.values())])
 
     def seen(self) -> Rows:
-        """What whoever has followed the table up to here has."""
+        """The rows of a follower up to here."""
         match self.rules.telling:
             case Telling.LIFTED:
                 rows = self.above
@@ -290,7 +290,7 @@ def applied(
 def replayed(
     rules: Rules, base: Rows, changes: Iterable[Change], merge: Merge | None = None
 ) -> Rows:
-    """The rows of somebody who has taken rows over, and then changes.
+    """The rows of a follower that began with some rows and then applied changes.
 
     Args:
         merge: how changes count; None: by what tells them.

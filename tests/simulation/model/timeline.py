@@ -16,7 +16,7 @@ VALUE, PARTITION = COLUMNS.index("v"), COLUMNS.index("p")
 
 @dataclass
 class Others:
-    """What an OVERWRITE snapshot takes away, as who makes it has written down before.
+    """What an OVERWRITE snapshot takes away, as its maker has written down before.
 
     Attributes:
         deleted: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
@@ -37,7 +37,7 @@ class Others:
         partition = self.dropped.get(user)
         if user.startswith("expire-partitions-"):
             partition = OLD_PARTITION
-        demand(partition is not None, f"an overwrite of {user}, whom nobody knows")
+        demand(partition is not None, f"an overwrite of the unknown user {user}")
         return lambda row: row[PARTITION] == partition
 
 
@@ -48,8 +48,8 @@ class Timeline:
     Attributes:
         lists: their delta lists, which no other version has.
         rows: what each of them has.
-        changes: what who follows the table gets of each.
-        seen: rows of who has followed the table up to it.
+        changes: the changes that a follower gets of each.
+        seen: the rows of a follower up to it.
         states: all that is known of it.
     """
 

@@ -1,4 +1,4 @@
-"""A real Kafka broker that asks who comes: TLS with certificates, SASL/PLAIN and SCRAM.
+"""A real Kafka broker that authenticates its clients: TLS with certificates, SASL/PLAIN and SCRAM.
 
 Certificates are recreated for each session; passwords are texts that tests can search for.
 """

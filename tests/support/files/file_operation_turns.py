@@ -1,4 +1,4 @@
-"""Actors that stop before a chosen file operation, so that a test decides who continues when."""
+"""Actors that stop before a chosen file operation, so that a test decides their order."""
 
 from __future__ import annotations
 

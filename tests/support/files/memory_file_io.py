@@ -1,7 +1,7 @@
 """A file system in memory, which also tells what a crash of its machine would leave.
 
 Keeps the promises of `file_io` for any number of threads of one process. Nothing of it is on a
-disk: it is for tests, and for whoever simulates tables. `after_crash` gives the file system as a
+disk: it is for tests and simulations. `after_crash` gives the file system as a
 machine that loses its memory at this moment would find it.
 """
 

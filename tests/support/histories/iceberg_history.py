@@ -212,7 +212,7 @@ class IcebergHistory:
         self._begin_again(self._small.epoch)
 
     def _lose_metadata(self) -> None:
-        """As a crash between both commits leaves it, or somebody who deletes files."""
+        """Delete metadata files, as a crash between both commits or a user may do."""
         folder = self._metadata
         hint, versions = folder / "version-hint.text", sorted(folder.glob("v*.metadata.json"))
         self._lost |= self.seen.keys()

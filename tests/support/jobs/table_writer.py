@@ -122,7 +122,7 @@ class Model:
 
 @dataclass
 class WorkingClock(SteppingClock):
-    """Whoever waits for a compaction gets what `work` does."""
+    """A writer that waits for a compaction gets the result of `work`."""
 
     work: Callable[[], object] = field(kw_only=True)
 

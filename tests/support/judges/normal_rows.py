@@ -1,4 +1,4 @@
-"""One plain form for rows, whoever read them: Paimon's Java, PyPaimon, or we ourselves.
+"""One plain form for rows of any reader: Paimon's Java, PyPaimon, or we ourselves.
 
 A row is a dict by column name. Its values are
     None, bool, int, str, bytes

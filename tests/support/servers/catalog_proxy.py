@@ -112,7 +112,7 @@ class SigningKey:
 
 @dataclass
 class Logins:
-    """Who may ask a guarded catalog.
+    """The logins that a guarded catalog accepts.
 
     Attributes:
         tokens: those that let in.
@@ -130,7 +130,7 @@ class Logins:
 
 
 class GuardedCatalog(CatalogProxy):
-    """Hands on the requests of those who may ask."""
+    """Passes on the requests that have a valid login."""
 
     def __init__(self, uri: str, logins: Logins) -> None:
         self.logins = logins

@@ -55,7 +55,7 @@ class SteppingClock(Clock):
 
 @dataclass
 class StandingClock(Clock):
-    """Stands still until it is set or somebody waits."""
+    """Stands still until a test sets it or a caller sleeps."""
 
     millis: int = TIME_MS
 

@@ -58,7 +58,7 @@ def test_a_table_that_somebody_has_written_since_stays(tmp_path: Path, name: str
 
 
 def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) -> None:
-    """Who has seen the demo tries them next, in the same folder."""
+    """Users try the examples next to the demo, in the same folder."""
     demo = DemoFolder(tmp_path)
     of_demo = load_config(CONF, [], {})
     assert tmp_path / of_demo.tables.path("orders") == demo.database / "orders"

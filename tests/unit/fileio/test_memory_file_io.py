@@ -22,7 +22,7 @@ def test_parquet_is_written_and_read() -> None:
         assert pq.read_table(source) == table
         files.delete("/a/b/f.parquet")
         source.seek(0)
-        assert pq.read_table(source) == table, "who has it open reads on"
+        assert pq.read_table(source) == table, "a reader that has the file open reads on"
     assert [status.name for status in files.list_status("/a")] == ["b"]
     assert files.list_names("/a/b") == []
 

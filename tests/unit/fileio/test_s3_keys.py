@@ -226,7 +226,7 @@ def test_a_profile_gives_keys_region_and_endpoint(
     assert isinstance(io, S3FileIO)
     assert io.options.region == "eu-west-3"
     io.write_bytes(path, b"1")
-    # Somebody writes new keys into it.
+    # Another process writes new keys into it.
     credentials = tmp_path / ".aws" / "credentials"
     credentials.write_text(credentials.read_text().replace("access-key-1", "access-key-2"))
     s3.valid_keys = frozenset({"access-key-2"})

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from typing import Any
 
-from stream_app.errors import JvmEndedError
-from stream_app.spark.jvm_watch import _JvmWatch, _Process
+import pytest
+
+from stream_app.spark import jvm_watch
+
+SESSION: Any = None
 
 
-def test_a_jvm_that_ends_behind_the_work_ends_nothing() -> None:
+def test_a_jvm_that_ends_behind_the_work_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     child = subprocess.Popen(["sleep", "0.2"])
-    stop = threading.Event()
-    watch = _JvmWatch(_Process(child.pid, child), None, JvmEndedError("gone"), stop)
-    looking = threading.Thread(target=watch.run, daemon=True)
-    looking.start()
-    watch.is_over.set()
+    monkeypatch.setattr(jvm_watch, "jvm_process", lambda _: (child.pid, child))
+    stop_requested, earlier = threading.Event(), set(threading.enumerate())
+    with jvm_watch.ending_with_jvm(SESSION, stop_requested):
+        [watch] = {
+            thread for thread in threading.enumerate() if thread.name == "jvm-watch"
+        } - earlier
     child.wait()
-    looking.join(60)
-    assert not looking.is_alive()
-    assert not stop.is_set()
+    watch.join(60)
+    assert not watch.is_alive()
+    assert not stop_requested.is_set()

@@ -81,4 +81,4 @@ def test_a_query_on_a_quiet_table_is_not_forgotten(tmp_path: Path) -> None:
     assert table.table.consumers.next_snapshot("spark") == 4
     table.table.consumers.delete("spark")
     query().latestOffset()
-    assert not written.exists(), "who was forgotten holds nothing before he has read"
+    assert not written.exists(), "a forgotten consumer holds nothing before it has read"
