@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_app.errors import UsageError
+from stream_app.version import install_command
 
 _TIMEOUT_S = 15
 
@@ -72,7 +73,7 @@ class Driver:
         except ImportError:
             raise UsageError(
                 f"{self.name} needs {self.module}, which is not installed",
-                fix="pip install 'stream_app[jdbc]'",
+                fix=install_command("jdbc"),
             ) from None
 
 

@@ -42,6 +42,7 @@ from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.table.opening import open_table
 from stream_app.table.read.split_read import SplitRead
+from stream_app.version import install_command
 
 CONF = Path(__file__).with_name("shop.toml")
 RECORDS = 60_000
@@ -141,7 +142,7 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
         raise UsageError(
             "PyIceberg is not installed, which reads the tables in the proof",
             where="--catalog",
-            fix="pip install 'stream_app[iceberg]'",
+            fix=install_command("iceberg"),
         )
     folder = DemoFolder(args.dir.absolute())
     folder.clear()

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from stream_app.errors import UsageError
+from stream_app.version import install_command
 
 
 def otlp_module() -> Any:
@@ -42,5 +43,5 @@ def _imported(module: str, feature: str, extra: str) -> Any:
     except ImportError as error:
         raise UsageError(
             f"{feature} needs a package that is missing: {error.name}",
-            fix=f"install it with pip install 'stream_app[{extra}]'",
+            fix=f"install it with {install_command(extra)}",
         ) from None

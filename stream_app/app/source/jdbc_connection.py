@@ -13,12 +13,22 @@ from typing import Any
 from stream_app.errors import SourceError
 from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 
-_POSTGRES_POSITIONS = ("select pg_current_wal_lsn()::text", "select pg_last_wal_replay_lsn()::text")
-_MYSQL_POSITIONS = ("select @@global.gtid_current_pos", "select @@global.gtid_executed")
+_POSTGRES_POSITIONS = (
+    ("LSN", "select pg_current_wal_lsn()::text"),
+    ("LSN", "select pg_last_wal_replay_lsn()::text"),
+)
+_MYSQL_POSITIONS = (
+    ("GTID", "select @@global.gtid_current_pos"),
+    ("GTID", "select @@global.gtid_executed"),
+    ("binlog position", "show binary log status"),
+    ("binlog position", "show master status"),
+)
 _POSITIONS = {
     POSTGRESQL: _POSTGRES_POSITIONS, MYSQL: _MYSQL_POSITIONS, MARIADB: _MYSQL_POSITIONS
 }  # fmt: skip
-"""Queries for the newest position of the log. The first one that succeeds is used."""
+"""What a position is, and the query for the newest one. The first query with a result is used."""
+_POSITION_COLUMNS = 2
+"""A binlog's position is the file's name and the offset in it, before other columns."""
 
 
 @contextmanager
@@ -64,10 +74,12 @@ def query_rows(connection: Any, query: str) -> list[Any]:
 
 
 def log_position(connection: Any, url: JdbcUrl) -> str:
-    """Return the newest position of a database's log as text, such as an LSN or GTIDs."""
-    for query in _POSITIONS[url.driver]:
+    """Return the newest position of a database's log as text, such as ``LSN 0/1A2B``."""
+    for kind, query in _POSITIONS[url.driver]:
         # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
-            [(position,)] = query_rows(connection, query)
-            return str(position)
+            for row in query_rows(connection, query):
+                position = ":".join(map(str, filter(None, row[:_POSITION_COLUMNS])))
+                if position:
+                    return f"{kind} {' '.join(position.split())}"
     return "an unknown position"

@@ -190,7 +190,11 @@ _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 
 
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
-    """Return column → type, with ``enum`` in place of each of PostgreSQL's enum types."""
+    """Return column → type, with ``enum`` in place of each of PostgreSQL's enum types.
+
+    ``enum[]`` is an array of them.
+    """
     query = dialect_of(url.driver).enums
-    enums = {row[0] for row in query_rows(connection, query)} if query else set()
-    return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}
+    enums = {str(row[0]) for row in query_rows(connection, query)} if query else set()
+    spoken = {f"{kind}{end}": f"enum{end}" for kind in enums for end in ("", "[]")}
+    return {at: spoken.get(kind, kind) for at, kind in kinds.items()}

@@ -49,6 +49,8 @@ class SumDialect:
         row: returns the expression that joins the texts of a row's columns.
         digest: the expression that hashes a text into hexadecimal digits.
         half: the sum of one half of all digests as numbers; ``{}`` is the half's first digit.
+        array: the expression of an array's text; empty if the database has no arrays. ``{c}`` is
+            the array, and ``{element}`` the text of its element `e`.
         enums: the query of the names of enum types; empty without one.
         settings: statements that run before the others.
         replica: the query that tells whether the database may be a lagging replica.
@@ -61,6 +63,7 @@ class SumDialect:
     digest: str
     half: str
     replica: str
+    array: str = ""
     enums: str = ""
     settings: tuple[str, ...] = ()
     gone_codes: tuple[int, ...] = ()
@@ -72,10 +75,15 @@ class SumDialect:
 
     def value_text(self, column: str, source_type: str, data_type: DataType) -> str | None:
         """Return the expression of a column's text, or None if SQL cannot compute it."""
+        return self._text(self.name(column), source_type, data_type)
+
+    def _text(self, value: str, source_type: str, data_type: DataType) -> str | None:
+        if self.array and data_type.root is TypeRoot.ARRAY:
+            inner = element_kind(source_type)
+            element = self._text("e", inner, *data_type.inner) if inner else None
+            return None if element is None else self.array.format(c=value, element=element)
         expression = expression_of(self.expressions, source_type, data_type)
-        if expression is None:
-            return None
-        return expression.format(c=self.name(column), zeros="0" * data_type.scale)
+        return expression and expression.format(c=value, zeros="0" * data_type.scale)
 
     def hashes(
         self, relation: str, columns: Sequence[SummedColumn], keys: Sequence[SummedColumn]
@@ -109,6 +117,12 @@ def kind_name(source_type: str) -> str:
     for word in (" unsigned", " zerofill"):
         kind = kind.replace(word, "")
     return kind
+
+
+def element_kind(source_type: str) -> str:
+    """Return the type of the elements of PostgreSQL's array type; empty for other types."""
+    kind, brackets, _ = kind_name(source_type).rpartition("[]")
+    return kind.strip() if brackets else ""
 
 
 def dialect_of(driver: Driver) -> SumDialect:
@@ -145,11 +159,26 @@ def of_kinds(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressio
     return {(root, kind): expression for kind in kinds}
 
 
+def arrays_of(*kinds: str) -> list[str]:
+    """Return PostgreSQL's array types, with and without a length of their elements."""
+    return [array for kind in kinds for array in (f"{kind}[]", f"{kind} []")]
+
+
+PLAIN_ELEMENTS = (
+    *("boolean", "smallint", "integer", "bigint"),
+    *("text", "character varying", "uuid", "citext"),
+)
+"""Types whose values in arrays have the same JSON under all settings of a connector."""
 POSTGRES_MICROS = "round(extract(epoch from {c}) * 1000000)::bigint::text"
 _POSTGRES_TEXT = "octet_length(convert_to({c}::text, 'UTF8')) || ':' || {c}::text"
 _POSTGRES_PADDED = (  # a cast would cut the padding off
     "case when {c} is not null then "
     "octet_length(convert_to(format('%s', {c}), 'UTF8')) || ':' || format('%s', {c}) end"
+)
+_POSTGRES_ARRAY = (  # no ARRAY of the table has the text of several dimensions
+    "case when array_ndims({c}) > 1 then {c}::text when {c} is not null then "
+    "(select '[' || coalesce(string_agg(coalesce({element}, 'null'), ',' order by at), '') || ']' "
+    "from unnest({c}) with ordinality as elements (e, at)) end"
 )
 POSTGRES_TIMES = ("time without time zone", "time")
 _POSTGRES = SumDialect(
@@ -168,6 +197,11 @@ _POSTGRES = SumDialect(
             _POSTGRES_TEXT,
         ),
         (TEXT, "character"): _POSTGRES_PADDED,
+        **of_kinds(
+            TEXT,
+            arrays_of(*PLAIN_ELEMENTS, "enum"),
+            _POSTGRES_TEXT.replace("{c}", "to_json({c})"),
+        ),
         (BYTES, "bytea"): "encode({c}, 'hex')",
         (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')::text",
         **of_kinds(
@@ -185,6 +219,7 @@ _POSTGRES = SumDialect(
     digest="md5(convert_to({}, 'UTF8'))",
     replica="select pg_is_in_recovery()",
     half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
+    array=_POSTGRES_ARRAY,
     enums="select format_type(oid, null) from pg_type where typtype = 'e'",
 )
 MYSQL_MICROS = (

@@ -16,6 +16,7 @@ from stream_app.app.ops.inspect.job_status import (
     READY,
     UNREADABLE,
     TableStatus,
+    with_proof,
     with_waiting_rows,
 )
 from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
@@ -226,7 +227,7 @@ class WarehouseSite(Site):
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
-        return with_waiting_rows(status, facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_rows)
 
 
 def _is_unicode(name: str) -> bool:

@@ -29,6 +29,7 @@ from stream_app.catalog.hive.thrift_struct import (
     write_struct,
 )
 from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.version import install_command
 
 _REFUSALS = ("AccessControlException", "Permission denied", "NotAllow", "not authorized")
 
@@ -228,7 +229,7 @@ def _library() -> _ThriftLibrary:
     except ImportError:
         raise UsageError(
             "the Hive catalog needs thrift, which is not installed",
-            fix="pip install 'stream_app[hive]'",
+            fix=install_command("hive"),
         ) from None
 
 

@@ -142,18 +142,21 @@ class DebeziumSurvey:
         )
 
     def _invented(self, seen: SeenRecord) -> Notice | None:
-        """Return a notice if the changelog would contain invented values of before-images."""
-        if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
+        """Return a notice if the input's changelog lacks old rows, or invents values in them."""
+        if not self.writes_changelog:
             return None
         record = seen.record
         if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
             return None
+        is_dropped = self.rules.identity is ReplicaIdentity.DEFAULT
+        invented = "" if is_dropped else ", and those of deletes hold invented values"
         return Notice(
-            problem="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
-            "hold invented values",
+            problem="updates of the source table come without old rows (REPLICA IDENTITY DEFAULT), "
+            f"so the changelog of changelog-producer = input lacks them{invented}",
             where=seen.place,
-            fix="set source.debezium.replica-identity = 'default', which drops these "
-            "values; or set REPLICA IDENTITY FULL on the source table, and 'full'",
+            fix="set changelog-producer = lookup, which takes old rows from the table; or set "
+            "REPLICA IDENTITY FULL on the source table, and source.debezium.replica-identity = "
+            "'full'",
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stream_app.errors import UsageError
 from stream_app.machine_code.loaded_code import loaded_code
 from stream_app.model.options.option import TEXT, Option
+from stream_app.version import install_command
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.compiled_forms import CompiledForms
@@ -44,7 +45,7 @@ def compiled_forms(wanted: str) -> type[CompiledForms] | None:
     if module is None and wanted == COMPILED:
         raise UsageError(
             f"{DECODER} = {COMPILED}: {problem}",
-            fix="install it with pip install 'stream_app[compiled]', or take decoder = auto",
+            fix=f"install it with {install_command('compiled')}, or take decoder = auto",
         )
     return None if module is None else module.CompiledForms
 

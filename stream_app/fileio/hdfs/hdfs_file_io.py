@@ -33,6 +33,7 @@ from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_passing, name_and_text, os_error
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
+from stream_app.version import install_command
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileWriter
@@ -332,7 +333,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         raise NoAccessError(
             "the client of HDFS is not installed",
             where=location,
-            fix="pip install 'stream_app[hdfs]', on the driver and all executors",
+            fix=f"{install_command('hdfs')}, on the driver and all executors",
         ) from None
     except (OSError, RuntimeError) as error:
         raise StorageError(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stream_app.version import install_command
+
 _TEXT_MAX = 300
 _GIVEN_BY = "(s3.access-key and s3.secret-key, AWS's variables, or AWS_PROFILE)"
 _RENEW = (
@@ -62,7 +64,7 @@ _CAUSES = (
     (
         r"169\.254\.169\.254|169\.254\.170\.2|security-credentials",
         "there are no keys for the store, and this machine has no role that gives any",
-        f"give keys {_GIVEN_BY}; profiles of ~/.aws need botocore: pip install 'stream_app[aws]'",
+        f"give keys {_GIVEN_BY}; profiles of ~/.aws need botocore: {install_command('aws')}",
     ),
     (
         r"InvalidCertificate\(\s*(\w+)",

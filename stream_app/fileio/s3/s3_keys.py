@@ -21,6 +21,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, put_in
 from stream_app.model.store_options import S3_KEYS
+from stream_app.version import install_command
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential  # it does not exist at run time
@@ -171,7 +172,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         raise UsageError(
             f"AWS_PROFILE = {name} asks for a profile, which needs botocore, and that is not "
             f"installed",
-            fix="pip install 'stream_app[aws]', or give keys (s3.access-key and s3.secret-key, or "
+            fix=f"{install_command('aws')}, or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",
         ) from None
     return AwsProfile()

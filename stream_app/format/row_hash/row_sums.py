@@ -16,6 +16,7 @@ from stream_app.format.row_hash.md5_lanes import UInt64s, md5_lanes
 from stream_app.format.row_hash.row_texts import PlacedColumn, plain_values, row_texts
 from stream_app.machine_code.loaded_code import loaded_code
 from stream_app.model.checksum.row_sum import NO_ROWS, ChangeSum, RowSum
+from stream_app.model.checksum.sum_conditions import has_text
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -28,7 +29,7 @@ _ROWS_AT_ONCE = 65_536
 def summed_columns(fields: RowType) -> list[PlacedColumn]:
     """Return the columns of a table's checksum; empty if a column has no canonical text."""
     columns = list(enumerate(fields))
-    return [] if any(field.data_type.is_nested for _, field in columns) else columns
+    return columns if all(has_text(field.data_type) for _, field in columns) else []
 
 
 def row_hashes(

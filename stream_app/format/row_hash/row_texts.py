@@ -17,9 +17,11 @@ BINARY, VARBINARY, BYTES  hexadecimal digits, in lower case
 DATE                      days since 1970-01-01
 TIME                      milliseconds since midnight
 TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precision 7 on
+ARRAY                     `[VALUE,null,VALUE]`
 ========================  =========================================================
 
-Nested types have no text. `app.ops.check.database_sums` makes the SQL for the same texts.
+MAP, ROW, VECTOR and VARIANT have no text. `app.ops.check.database_sums` makes the SQL for the same
+texts.
 """
 
 from __future__ import annotations
@@ -95,6 +97,8 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
             return _hexadecimal(values)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             return _bits(values)
+        case TypeRoot.ARRAY:
+            return _array_texts(values, *data_type.inner)
         case _:
             numbers = _numbers(values, data_type)
             return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
@@ -105,6 +109,17 @@ def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
     if pa.types.is_string(values.type):
         return [_digits(pa.array(lengths_of(values))), _constant(":"), values.cast(pa.binary())]
     return [values if pa.types.is_binary(values.type) else _digits(values)]
+
+
+def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
+    """Return the texts of arrays: binary [n], null where the array is null."""
+    pieces = _value_pieces(plain_values(arrays.flatten(), element))
+    texts = _joined(pieces, nulls=True).fill_null(b"null")
+    lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")
+    whole = _joined([_constant("["), joined, _constant("]")])
+    return whole if not arrays.null_count else pc.if_else(arrays.is_valid(), whole, None)
 
 
 def _digits(numbers: pa.Array) -> pa.Array:
@@ -123,7 +138,7 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
             numbers = values.view(pa.int64())
             return pc.multiply(numbers, 1000) if values.type.unit == "ms" else numbers
-        case TypeRoot.ARRAY | TypeRoot.MAP | TypeRoot.ROW | TypeRoot.VECTOR:
+        case TypeRoot.MAP | TypeRoot.ROW | TypeRoot.VECTOR:
             raise AssertionError("nested values have no canonical text")
         case _:
             return values
@@ -168,14 +183,30 @@ def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     while text:
         position, _, text = text.partition(b"=")
         field = fields[int(position)]
-        if field.data_type.root in STRING_ROOTS:
-            size, _, text = text.partition(b":")
-            value, text = text[: int(size)], text[int(size) + 1 :]
-            shown.append(f"{field.name} = {value.decode(errors='replace')!r}")
-        else:
-            value, _, text = text.partition(b";")
-            shown.append(f"{field.name} = {_shown(value.decode(), field.data_type)}")
+        value, text = _first_shown(text, field.data_type)
+        shown.append(f"{field.name} = {value}")
+        text = text[len(b";") :]
     return ", ".join(shown)
+
+
+def _first_shown(text: bytes, data_type: DataType) -> tuple[str, bytes]:
+    """Return the value at the beginning of a text for messages, and the text behind it."""
+    if data_type.root in STRING_ROOTS:
+        digits, _, text = text.partition(b":")
+        size = int(digits)
+        return repr(text[:size].decode(errors="replace")), text[size:]
+    if data_type.root is not TypeRoot.ARRAY:
+        end = min(at for mark in b",];" if (at := text.find(mark)) >= 0)
+        return _shown(text[:end].decode(), data_type), text[end:]
+    shown, text = [], text.removeprefix(b"[")
+    while not text.startswith(b"]"):
+        text = text.removeprefix(b",")
+        if text.startswith(b"null"):
+            value, text = "null", text.removeprefix(b"null")
+        else:
+            value, text = _first_shown(text, *data_type.inner)
+        shown.append(value)
+    return f"[{', '.join(shown)}]", text.removeprefix(b"]")
 
 
 def _shown(value: str, data_type: DataType) -> str:

@@ -13,8 +13,15 @@ _PROPERTY = f"snapshot's {PROOF_PROPERTY}"
 
 
 def encode_proof(proof: SourceProof) -> str:
-    """Return the property's text: ``{"source": "…", "rows": "…", "timeMillis": 1767225600000}``."""
-    document = {"source": proof.source, "rows": proof.rows, "timeMillis": proof.time_millis}
+    """Return the property's text: ``{"source": "…", "rows": "…", "timeMillis": 1767225600000}``.
+
+    If columns were not compared, ``"without": ["…"]`` names them.
+    """
+    document: dict[str, object] = {
+        "source": proof.source, "rows": proof.rows, "timeMillis": proof.time_millis
+    }  # fmt: skip
+    if proof.without:
+        document["without"] = list(proof.without)
     return orjson.dumps(document).decode()
 
 
@@ -24,11 +31,13 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
     if text is None:
         return None
     try:
-        document = JsonObject(orjson.loads(text), file_kind=_PROPERTY)
+        parsed = orjson.loads(text)
+        document = JsonObject(parsed, file_kind=_PROPERTY)
         return SourceProof(
             source=document.text("source"),
             rows=document.text("rows"),
             time_millis=document.integer("timeMillis"),
+            without=tuple(map(str, parsed.get("without", ()))),
         )
     except (ValueError, TypeError, AttributeError, CorruptFileError):
         return None

@@ -22,6 +22,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.merge_problems import unknown_rules
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.version import install_command
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
     "deduplicate": lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
@@ -55,7 +56,7 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
         if (package := missing_package(name)) is not None:
             raise UnsupportedTableError(
                 f"the aggregate function {name} needs the package {package}, which is not here",
-                fix="pip install 'stream_app[sketches]', on the driver and all executors",
+                fix=f"{install_command('sketches')}, on the driver and all executors",
             )
     function = MERGE_FUNCTIONS[engine](schema)
     is_lookup = schema.core_options.looks_up and not traits_of(engine).may_prune_by_value

@@ -1,4 +1,4 @@
-"""The record of a comparison in which a table was equal to its source.
+"""The record of a comparison in which a table was equal to its source, in the compared columns.
 
 `check --source … --record` writes it into a snapshot, and later snapshots copy it. So each copy of
 the table shows when it was last proven equal.
@@ -17,11 +17,13 @@ class SourceProof:
         source: the source and its position.
         rows: the checksum of both sides, as text.
         time_millis: the time at which the comparison ended.
+        without: the columns that were not compared, each with the reason.
     """
 
     source: str
     rows: str
     time_millis: int
+    without: tuple[str, ...] = ()
 
     @property
     def position(self) -> str:
@@ -29,7 +31,13 @@ class SourceProof:
         _, sign, of_log = self.source.rpartition(", at ")
         return of_log if sign else self.source.rpartition(", ")[2]
 
+    @property
+    def without_text(self) -> str | None:
+        """The columns that were not compared, as text; None if all were."""
+        return ", ".join(self.without) or None
+
     def text(self, now_ms: int) -> str:
         """Return the proof as text."""
         age = max(0, now_ms - self.time_millis) // 1000
-        return f"equal to {self.source}, {age:,} s ago: {self.rows}"
+        columns = f"; without {self.without_text}" if self.without else ""
+        return f"equal to {self.source}, {age:,} s ago: {self.rows}{columns}"

@@ -38,8 +38,8 @@ def why_unsummed(schema: TableSchema) -> str:
 def why_not_summable(schema: TableSchema) -> str:
     """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
-    if nested := [field.name for field in schema.fields if field.data_type.is_nested]:
-        return f"column {nested[0]!r} is nested"
+    if bare := [field for field in schema.fields if not has_text(field.data_type)]:
+        return f"column {bare[0].name!r} has no canonical text, as {bare[0].data_type}"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "its rows expire, which no changelog tells"
     if not schema.kind.merges_by_key:
@@ -79,8 +79,17 @@ def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
     )
 
 
+def has_text(data_type: DataType) -> bool:
+    """Whether values of a type have a canonical text: scalars, and arrays of such values."""
+    if data_type.root is TypeRoot.ARRAY:
+        return all(map(has_text, data_type.inner))
+    return not data_type.is_nested
+
+
 def text_kind(data_type: DataType) -> object:
     """Return the kind of a type's texts; types of equal kinds have equal texts."""
+    if data_type.root is TypeRoot.ARRAY:
+        return data_type.root, *map(text_kind, data_type.inner)
     for alike in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
         if data_type.root in alike:
             return alike

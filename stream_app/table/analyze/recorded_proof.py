@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stream_app.format.snapshot_properties.proof_json import encode_proof
@@ -11,16 +12,19 @@ from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def record_proof(table: FileStoreTable, source: str, rows: str) -> Snapshot:
+def record_proof(
+    table: FileStoreTable, source: str, rows: str, without: Sequence[str] = ()
+) -> Snapshot:
     """Publish an ANALYZE snapshot with a proof dated now; later snapshots copy it.
 
     Args:
         table: a table of `open_for_writing`.
-        source, rows: as in `SourceProof`.
+        source, rows, without: as in `SourceProof`.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
-    proof = SourceProof(source=source, rows=rows, time_millis=table.clock.now_ms())
+    now_ms = table.clock.now_ms()
+    proof = SourceProof(source=source, rows=rows, time_millis=now_ms, without=tuple(without))
     properties = {PROOF_PROPERTY: encode_proof(proof)}
     return batch_committer(table).commit_analysis(replace(ANALYSIS, properties=properties))

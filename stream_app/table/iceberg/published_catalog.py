@@ -25,6 +25,7 @@ from stream_app.model.options.iceberg_options import (
     REST_CATALOG,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.version import install_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class PublishedCatalog:
             raise UnsupportedTableError(
                 f"a library that talks to the Iceberg catalog is not installed ({error})",
                 where=self.table.location,
-                fix=f"pip install 'stream_app[{kind.extra}]'",
+                fix=install_command(kind.extra),
             ) from error
         opened: CatalogClient = client.open_catalog_table(self.table, self.files)
         return opened

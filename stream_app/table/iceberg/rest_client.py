@@ -34,6 +34,7 @@ from stream_app.model.options.iceberg_options import (
     REST_CATALOG,
     REST_PREFIX,
 )
+from stream_app.version import install_command
 
 _NAME = "rest"
 """PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
@@ -114,7 +115,7 @@ def open_rest_catalog(settings: Mapping[str, str]) -> Catalog:
         raise UnsupportedTableError(
             f"a library that talks to the Iceberg catalog is not installed ({error})",
             where=_shown(settings[_URI]),
-            fix="pip install 'stream_app[iceberg]'",
+            fix=install_command("iceberg"),
         ) from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.fileio.s3.s3_errors import s3_trouble
+from stream_app.version import install_command
 from tests.support.suite.datadriven import Case, files, run_file
 
 HERE = Path(__file__).parent
@@ -19,6 +20,7 @@ def test_fileio(path: Path) -> None:
         trouble = s3_trouble(case.input)
         kinds = {"keys": trouble.is_about_keys, "over": trouble.keys_are_over}
         lines = [trouble.problem, *(name for name, holds in kinds.items() if holds)]
-        return "\n".join([*lines, f"to fix: {trouble.fix}"] if trouble.fix else lines)
+        fix = trouble.fix.replace(install_command("aws"), "INSTALL aws")
+        return "\n".join([*lines, f"to fix: {fix}"] if fix else lines)
 
     run_file(path, handle)

@@ -235,7 +235,7 @@ def test_shards_are_compared_together_and_other_databases_left_out(
         url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/shards_pg?user={USER}"
         words = ("check", "--conf", str(conf), "--source", url, "--wait", "0s")
         code, text = run(capsys, *words)
-        assert "shards_pg one.t, two.t, at 0/" in text
+        assert "shards_pg one.t, two.t, at LSN 0/" in text
         assert "the table has rows of other databases too: elsewhere.one.both" in text
         assert "the name 'a.t' has a dot" in text
         assert "their rows come from another database: theirs" in text

@@ -11,6 +11,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.table_section import table_section
 
 pytestmark = pytest.mark.kafka
@@ -50,6 +51,33 @@ def test_a_configuration_is_written_from_a_topic(
     capsys.readouterr()
     assert main([*words, "--conf", str(conf), "--name", "again"]) == 0
     assert 'name = "again"' in capsys.readouterr().out
+
+
+def test_a_topic_of_a_further_cluster_is_named_with_it(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker, partitions=1)
+    produce(kafka_broker, topic, captured("pgs.shop.orders"))
+    conf = write_conf(
+        tmp_path / "job.toml",
+        source={
+            "bootstrap-servers": "127.0.0.1:1",
+            "topics": [topic],
+            "kafka.client.id": "first",
+            "clusters.eu.bootstrap-servers": kafka_broker.bootstrap,
+            "clusters.eu.kafka.client.id": "second",
+        },
+        sync={"warehouse": str(tmp_path), "database": "ods", "merge-shards": False},
+        stream={"checkpoint": str(tmp_path / "checkpoint")},
+    )
+    output = tmp_path / "orders.toml"
+    words = ["init", "--conf", str(conf), "--from-topic"]
+    assert main([*words, f"eu/{topic}", "--output", str(output)]) == 0
+    source = load_config(output, (), {}).source
+    assert (source.topics, source.bootstrap_servers) == ((topic,), kafka_broker.bootstrap)
+    assert source.kafka_options == {"client.id": "second"}
+    assert main([*words, f"us/{topic}"]) == 2
+    assert "no cluster 'us' is configured" in capsys.readouterr().err
 
 
 def test_topics_that_give_no_table(

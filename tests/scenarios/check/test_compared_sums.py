@@ -94,11 +94,30 @@ def test_columns_that_cannot_be_compared_are_named(
 ) -> None:
     table = a_table(tmp_path / "a", "k INT NOT NULL, v STRING, w INT, n INT")
     other = a_table(tmp_path / "b", "k BIGINT NOT NULL, v STRING, w STRING, x INT")
-    for compared in (table, other):
-        compared.commit(("+I", {"k": 1, "v": "a"}))
+    for one in (table, other):
+        one.commit(("+I", {"k": 1, "v": "a"}))
+    without = "w (INT and STRING), n (not there), x (only there)"
+    assert main(["check", table.path, "--source", other.path, "--record"]) == 3
+    assert f"columns were left out: {without}" in capsys.readouterr().out
+    facts = table_facts(table.table, of_job=False)
+    assert (facts.proven_at, facts.proven_without) == ("snapshot 1", without)
+    assert main(["inspect", table.path]) == 0
+    assert f"; without {without}\n" in capsys.readouterr().out
+
+
+def test_a_snapshot_has_the_checksum_of_rows_with_arrays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = "k INT NOT NULL, v STRING, a ARRAY<STRING>"
+    options = {"stream-app.row-checksum": "true", "changelog-producer": "input"}
+    table, other = (a_table(tmp_path / name, columns, **options) for name in "ab")
+    for one in (table, other):
+        one.commit(("+I", {"k": 1, "v": "a", "a": ["x", None]}), ("+I", {"k": 2, "v": "a"}))
+    assert check(capsys, table, other.path)[0] == 0
+    assert main(["check", table.path]) == 0, "the recorded checksum is that of the rows"
+    table.commit(("+U", {"k": 2, "v": "a", "a": []}))
     code, text = check(capsys, table, other.path)
-    assert code == 3
-    assert "w (INT and STRING), n (not there), x (only there)" in text
+    assert (code, "1 rows have other values" in text, "k = 2\n" in text) == (1, True, True)
 
 
 def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -193,12 +193,11 @@ def _compare(
     """Compare a table with its source, print the outcome, and record it on request."""
     kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
-        if args.record and not kinds:
-            record_proof(open_for_writing(table), *sides.equal)
+        if args.record:
+            record_proof(open_for_writing(table), *sides.equal, sides.left_out)
         if args.format == "text":
             name = f"{heading}: " if heading else ""
-            more = "; not recorded, as not all was compared" if args.record and kinds else ""
-            print("{}equal to {}: {}{}{}".format(name, *sides.equal, sides.made_text, more))
+            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.without_text))
     return kinds
 
 

@@ -29,6 +29,7 @@ from stream_app.model.source.mapping_options import (
     parse_mapping_options,
 )
 from stream_app.model.source.source_table import SourceTable
+from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 
@@ -51,7 +52,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     origin = parser.add_mutually_exclusive_group(required=True)
-    origin.add_argument("--from-topic", metavar="TOPIC", help="read messages of this topic")
+    help_of_topic = "read messages of this topic; NAME/TOPIC in a further cluster of --conf"
+    origin.add_argument("--from-topic", metavar="TOPIC", help=help_of_topic)
     origin.add_argument(
         "--from-jdbc",
         metavar="URL",
@@ -168,7 +170,8 @@ def _draft(args: argparse.Namespace) -> JobDraft:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
     topics = check_topics(source)
-    messages = messages_at_both_ends(source, topics).get(args.from_topic)
+    [topic] = source.topics
+    messages = messages_at_both_ends(source, topics).get(topic)
     facts = source_facts(source.format, source.format_options)
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
@@ -180,7 +183,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
     _print_remarks(table, source)
-    names = _names(args, facts, messages)
+    names = _names(topic, facts, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
@@ -232,10 +235,26 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
         source = load_config(args.conf, (), os.environ).source
     if source.kind is not SourceKind.KAFKA:
         raise UsageError("its source is not a topic", where=str(args.conf), fix="name another file")
+    name, topic = cluster_and_name(topic)
+    clusters = {cluster.name: cluster for cluster in source.kafka_clusters}
+    if name not in clusters:
+        raise UsageError(
+            f"no cluster {name!r} is configured for the topic {topic}",
+            where=str(args.conf or "--bootstrap-servers"),
+            fix=f"name a section [source.clusters.{name}] in --conf, or the topic alone",
+        )
     format_name = args.source_format or source.format
     format_options = source.format_options if format_name == source.format else {}
-    source = replace(source, topics=(topic,), topic_pattern=None, clusters={})
-    return replace(source, format=format_name, format_options=format_options)
+    return replace(
+        source,
+        bootstrap_servers=clusters[name].bootstrap_servers,
+        kafka_options=clusters[name].kafka_options,
+        topics=(topic,),
+        topic_pattern=None,
+        clusters={},
+        format=format_name,
+        format_options=format_options,
+    )
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
@@ -243,9 +262,7 @@ def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
     return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
 
 
-def _names(
-    args: argparse.Namespace, facts: SourceFacts, messages: pa.RecordBatch
-) -> tuple[str, str]:
+def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[str, str]:
     """Return the database and the name of the source table, or of the topic.
 
     Raises:
@@ -255,10 +272,10 @@ def _names(
     if len(tables) > 1:
         raise WrongSourceError(
             f"the messages belong to {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",
-            where=f"topic {args.from_topic}",
+            where=f"topic {topic}",
             fix="write a configuration with [sync], which takes all of them",
         )
-    *before, last = args.from_topic.split(".")
+    *before, last = topic.split(".")
     if tables:
         return tables[0].schema or tables[0].database or "default", tables[0].table
     return (before[-1] if before else "default"), last

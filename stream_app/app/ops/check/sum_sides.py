@@ -31,7 +31,7 @@ class SumSides:
     Attributes:
         left_out: the columns that are not compared, with the reasons.
         made: the table's columns that the job computes and no source has.
-        equal: the source and the checksum if nothing differs; `findings` sets it.
+        equal: the source and the checksum if no compared column differs; `findings` sets it.
     """
 
     table: TableSums
@@ -67,10 +67,12 @@ class SumSides:
             self.equal = label, str(outcome.total)
 
     @property
-    def made_text(self) -> str:
-        """The columns that the job computes, as text; empty without any."""
+    def without_text(self) -> str:
+        """The columns that are not compared, as text; empty without any."""
         names = [name for name in self.table.table.schema.fields.names if name in self.made]
-        return f"; without {', '.join(names)}, made by the job" if names else ""
+        made = [f"{', '.join(names)}, made by the job"] if names else []
+        columns = ", ".join([*self.left_out, *made])
+        return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         differing, looked_at = outcome.groups

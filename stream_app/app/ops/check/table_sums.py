@@ -13,7 +13,7 @@ from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import GroupSums, HashedRows, hashed_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import RowSum
-from stream_app.model.checksum.sum_conditions import text_kind, why_unsummed
+from stream_app.model.checksum.sum_conditions import has_text, text_kind, why_unsummed
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
@@ -101,8 +101,8 @@ def table_sums(
         if twin is None or text_kind(twin.data_type) != text_kind(field.data_type):
             kind = "not there" if twin is None else f"{field.data_type} and {twin.data_type}"
             left_out.append(f"{field.name} ({kind})")
-        elif field.data_type.is_nested:
-            left_out.append(f"{field.name} (nested)")
+        elif not has_text(field.data_type):
+            left_out.append(f"{field.name} ({field.data_type})")
         else:
             columns.append((position, field, twin))
     left_out += [f"{name} (only there)" for name in theirs]

@@ -54,7 +54,8 @@ class TableStatus:
         sorted_runs: the number of sorted runs of the bucket that has most of them.
         waiting_rows: the number of committed rows that readers get only after a compaction.
         proven_s: the number of seconds since a comparison found the table equal to its source.
-        proven_at: the source's position in that comparison, such as an LSN or a GTID.
+        proven_at: the source's position in that comparison, such as ``LSN 0/1A2B``.
+        proven_without: the columns that this comparison left out, or None.
     """
 
     table: str
@@ -68,12 +69,19 @@ class TableStatus:
     waiting_rows: int = 0
     proven_s: int | None = None
     proven_at: str | None = None
+    proven_without: str | None = None
     reason: str | None = None
 
     @property
     def is_trouble(self) -> bool:
         """Whether the reason demands action. The reason of a loading table is its progress."""
         return self.reason is not None and self.state != LOADING
+
+    @property
+    def proven_text(self) -> str:
+        """The position of the newest proof, and the columns that it leaves out."""
+        columns = f"; without {self.proven_without}" if self.proven_without else ""
+        return f"equal at {self.proven_at}{columns}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,11 +278,9 @@ class JobStatus:
             lag=_lag(position, ends),
             changed_s=_seconds_since(newest.time_millis if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
-            proven_s=_seconds_since(facts.proven_ms, self.now_ms),
-            proven_at=facts.proven_at,
             reason=None if waiting is None else waiting.reason,
         )
-        return with_waiting_rows(status, facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
 
     def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
@@ -294,6 +300,16 @@ def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None
         return status
     reason = f"first load: {ranges}, {facts.rows or 0:,} rows"
     return replace(status, state=LOADING, reason=reason)
+
+
+def with_proof(status: TableStatus, facts: TableFacts, now_ms: int) -> TableStatus:
+    """Return the status with the newest comparison that found the table equal to its source."""
+    return replace(
+        status,
+        proven_s=_seconds_since(facts.proven_ms, now_ms),
+        proven_at=facts.proven_at,
+        proven_without=facts.proven_without,
+    )
 
 
 def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:

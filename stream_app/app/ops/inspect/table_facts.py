@@ -42,6 +42,7 @@ class TableFacts:
         waiting_rows: the number of rows that wait for a compaction; 0 if not counted.
         proven_ms: when a check found the table equal to its source, in ms since 1970, or None.
         proven_at: the source's position in that check.
+        proven_without: the columns that the check did not compare, or None.
     """
 
     snapshot: int | None = None
@@ -53,6 +54,7 @@ class TableFacts:
     waiting_rows: int = 0
     proven_ms: int | None = None
     proven_at: str | None = None
+    proven_without: str | None = None
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
@@ -81,6 +83,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
         proven_ms=None if proof is None else proof.time_millis,
         proven_at=None if proof is None else proof.position,
+        proven_without=None if proof is None else proof.without_text,
     )
 
 

@@ -19,10 +19,12 @@ from stream_app.app.source.sql_texts import (
     BYTES,
     INTEGER,
     MYSQL_MICROS,
+    PLAIN_ELEMENTS,
     POSTGRES_MICROS,
     POSTGRES_TIMES,
     TEXT,
     Expressions,
+    arrays_of,
     dialect_of,
     expression_of,
     kind_name,
@@ -39,11 +41,6 @@ LOAD_OPTIONS: Mapping[str, str] = {
     "binary.handling.mode": "hex",
 }
 """The settings of a connector that would write the same messages."""
-_PLAIN_ELEMENTS = (
-    *("boolean", "smallint", "integer", "bigint"),
-    *("text", "character varying", "uuid", "citext"),
-)
-"""Types whose values in arrays have the same JSON under all settings of a connector."""
 _POSTGRES_ARRAY = (  # two opening braces are no valid JSON, so arrays of arrays end the load
     "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
 )
@@ -58,8 +55,7 @@ _POSTGRES: Expressions = {
     **{
         (root, array): _POSTGRES_ARRAY
         for root in (TEXT, TypeRoot.ARRAY)
-        for kind in _PLAIN_ELEMENTS
-        for array in (f"{kind}[]", f"{kind} []")
+        for array in arrays_of(*PLAIN_ELEMENTS)
     },
     **{
         (root, kind): "{c}::text"

@@ -20,6 +20,7 @@ from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError
 from stream_app.local_disk import scratch_folder
+from stream_app.version import install_command
 
 _ROOT = "stream_app_registered.proto"
 _IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
@@ -41,7 +42,7 @@ def check_protoc(name: str) -> None:
         raise UsageError(
             f"the format {name} needs protoc, which is not installed",
             where="source.format",
-            fix="pip install 'stream_app[protobuf]', on the driver and all executors",
+            fix=f"{install_command('protobuf')}, on the driver and all executors",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_driver_that_is_missing_is_named_with_its_extra(
     assert main([*COMMON, "--from-jdbc", "jdbc:mysql://127.0.0.1:1/shop", "--topic", "t"]) == 2
     error = capsys.readouterr().err
     assert "mysql needs pymysql, which is not installed" in error
-    assert "pip install 'stream_app[jdbc]'" in error
+    assert f"{shlex.quote(sys.executable)} -m pip install 'stream_app[jdbc]'" in error
 
 
 def test_a_database_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,8 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.analyze.recorded_proof import record_proof
+from stream_app.table.opening import open_for_writing
 from tests.support.jobs.busy_job import Busy
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import GARBAGE, bad, creates
@@ -47,6 +49,21 @@ def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
         assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
         assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
         assert "lag 4 messages that are not in the table" in page.words("/tables/ods.orders")
+
+
+def test_the_list_has_the_age_of_proofs(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    with page_of(job) as page:
+        assert "proven" not in page.words("/")
+        opened = open_for_writing(job.table("orders"))
+        record_proof(opened, "jdbc:postgresql://db/shop o.t, at LSN 0/1A2B", "1 row", ["w (real)"])
+        words = page.words("/")
+        assert re.search(r"orders ready up to date \S+ s ago \S+ s ago, in part ", words)
+        assert re.search(r"items ready up to date \S+ s ago – ", words)
+        assert 'title="equal at LSN 0/1A2B; without w (real)"' in page.get("/")
+        words = page.words("/tables/ods.orders")
+        assert re.search(r"at LSN 0/1A2B, \S+ s ago: 1 row; without w \(real\)", words)
 
 
 def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def notices(
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
 def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
     assert notices(topic, "id") == []
-    assert notices(topic, "id", identity="default", changelog=True) == []
+    assert notices(topic, "id", identity="default") == []
 
 
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
@@ -74,10 +74,12 @@ def test_a_sequence_field_needs_whole_before_images() -> None:
     assert "lacks updated_at of sequence.field" in notice.problem
 
 
-def test_invented_values_in_the_changelog() -> None:
+def test_a_changelog_of_the_input_lacks_old_rows() -> None:
     (notice,) = notices("idp.shop.orders", "id", changelog=True)
-    assert "old rows in the changelog hold invented values" in notice.problem
-    assert "replica-identity = 'default'" in notice.fix
+    assert "so the changelog of changelog-producer = input lacks them, and those" in notice.problem
+    assert "set changelog-producer = lookup, which takes old rows" in notice.fix
+    (notice,) = notices("idp.shop.orders", "id", identity="default", changelog=True)
+    assert notice.problem.endswith("changelog-producer = input lacks them")
 
 
 def test_a_key_wider_than_the_primary_key() -> None:

@@ -47,6 +47,10 @@ def real(rng: random.Random) -> float:
     return rng.choice([rng.choice(numbers), *struct.unpack(">f", struct.pack(">f", rng.random()))])
 
 
+def many(value: Callable[[random.Random], Any]) -> Callable[[random.Random], list[Any]]:
+    return lambda rng: [value(rng) if rng.random() < 0.8 else None for _ in range(rng.randrange(4))]
+
+
 VALUES: dict[str, Callable[[random.Random], Any]] = {
     "BOOLEAN": lambda rng: rng.random() < 0.5,
     "TINYINT": whole(8),
@@ -68,6 +72,8 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "TIMESTAMP(6)": moment,
     "TIMESTAMP(9)": moment,
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": moment,
+    "ARRAY<STRING>": many(lambda rng: "é" * rng.randrange(3) + "x" * rng.randrange(40)),
+    "ARRAY<ARRAY<DECIMAL(12, 2)>>": many(many(decimal(12, 2))),
 }
 COLUMNS = parse_columns(", ".join(f"c{at} {kind}" for at, kind in enumerate(VALUES)))
 PLACED = tuple(enumerate(COLUMNS))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.row_hash.md5_lanes import md5_lanes
 from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
-from stream_app.format.row_hash.row_texts import row_texts
+from stream_app.format.row_hash.row_texts import row_texts, shown_texts
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.schema.data_type import parse_columns
 
@@ -152,6 +152,34 @@ def test_nan_has_one_text() -> None:
     columns = ((9, COLUMNS.field("real")),)
     data, _ = row_texts(batch, columns)
     assert bytes(data) == b"9=7ff8000000000000;" * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "text", "shown"),
+    [
+        (
+            "ARRAY<STRING>",
+            ["a", None, "", "é];,"],
+            "[1:a,null,0:,5:é];,]",
+            "['a', null, '', 'é];,']",
+        ),
+        ("ARRAY<INT>", [], "[]", "[]"),
+        ("ARRAY<INT>", [None], "[null]", "[null]"),
+        ("ARRAY<DECIMAL(5,2)>", [Decimal("-1.50")], "[-150]", "[-1.50]"),
+        ("ARRAY<BOOLEAN>", [True, False], "[1,0]", "[1, 0]"),
+        ("ARRAY<ARRAY<INT>>", [[1, None], None, []], "[[1,null],null,[]]", "[[1, null], null, []]"),
+    ],
+)
+def test_the_text_of_an_array(kind: str, values: list[Any], text: str, shown: str) -> None:
+    fields = parse_columns(f"a {kind}, b INT")
+    columns, schema = tuple(enumerate(fields)), arrow_schema(fields)
+    rows = [{"a": None, "b": 1}, {"a": values, "b": 7}, {"a": values, "b": None}]
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    data, offsets = row_texts(batch, columns)
+    assert bytes(data).decode() == f"1=1;0={text};1=7;0={text};"
+    assert shown_texts(bytes(data[offsets[1] : offsets[2]]), columns) == f"a = {shown}, b = 7"
+    sliced, _ = row_texts(batch.slice(2), columns)
+    assert bytes(sliced).decode() == f"0={text};"
 
 
 @pytest.mark.parametrize("at_once", [0, 1, 3, 499, 500, 20_000])
