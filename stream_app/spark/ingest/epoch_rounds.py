@@ -281,9 +281,7 @@ class EpochRounds(Generic[Messages]):
             return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
-        """Return the plan of the tables that can be written, and the tables whose blocks do not
-        fit.
-        """
+        """Return the plan of the writable tables, and the tables whose blocks do not fit."""
         decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
         parts, others = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
