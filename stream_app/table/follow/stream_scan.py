@@ -141,10 +141,10 @@ class StreamScan:
             splits = self._splits_of(position)
             if splits is None:
                 break
-            left = splits[position.index :]
-            admitted, count = admitted.admit(left)
-            taken += left[:count]
-            if count < len(left):
+            remaining = splits[position.index :]
+            admitted, count = admitted.admit(remaining)
+            taken += remaining[:count]
+            if count < len(remaining):
                 position = position.after(count)
                 break
             position = position.next_snapshot()
