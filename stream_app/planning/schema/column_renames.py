@@ -124,6 +124,7 @@ class _NameSearch:
         self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
     def decide(self, seen: Collection[str]) -> RenameDecision:
+        """Return the renames of the columns in the messages, or the first problem with one."""
         if problem := self._unclear():
             return problem
         renames: list[Renaming] = []

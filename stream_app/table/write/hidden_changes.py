@@ -169,6 +169,7 @@ class HiddenChangesOfBucket:
         return HiddenRows(rows, pc.max(starts).as_py())
 
     def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
+        """Write rows to index files, which `number` orders, and return their ADD entries."""
         name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
         files = self.table.bucket_files(self.partition, self.bucket)
         folder = self.table.paths.index_folder_of(self.partition, self.bucket)
