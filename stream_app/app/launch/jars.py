@@ -287,9 +287,9 @@ def _proxy_flags() -> list[str]:
 
 def _tail(output: str, *, lines_max: int = 15) -> list[str]:
     """Return the last informative lines of Ivy's output."""
-    said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
-    said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
-    return said[-lines_max:]
+    lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
+    lines = [line for line in lines if not line.startswith("|") and "USE VERBOSE" not in line]
+    return lines[-lines_max:]
 
 
 def installed_spark_version() -> str:

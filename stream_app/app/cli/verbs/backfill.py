@@ -172,8 +172,8 @@ def _from_database(
         done = backfill.run(dry_run=args.dry_run)
     keys = counted(done.differing, "key")
     print(f"compared with {done.source}: {keys} {'differs' if done.differing == 1 else 'differ'}")
-    if done.left:
-        print(f"left alone: {counted(done.left, 'row')} that changed, or whose message waits")
+    if done.pending:
+        print(f"left alone: {counted(done.pending, 'row')} that changed, or whose message waits")
     if done.bad:
         print(f"left alone: a row that cannot be stored: {done.bad}")
     if not done.is_whole:
