@@ -106,10 +106,8 @@ def compare_sums(
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        table_rows, source_rows = (
-            hashed_by_key(table.rows(chosen)),
-            hashed_by_key(source.rows(chosen)),
-        )
+        table_rows = hashed_by_key(table.rows(chosen))
+        source_rows = hashed_by_key(source.rows(chosen))
         moving_keys |= {
             key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
         }
