@@ -189,7 +189,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     command += ["-confs", "default", "-retrieve"]
     command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             env=unicode_environment(os.environ),
             stdin=subprocess.DEVNULL,
@@ -200,7 +200,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
         )
     except subprocess.TimeoutExpired:
         return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return process.returncode, process.stdout.decode("utf-8", "replace")
 
 
 def _print(text: str) -> None:

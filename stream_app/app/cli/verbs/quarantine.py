@@ -359,8 +359,8 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     for name, replay in by_table.items():
         if args.table is None and tables.separates_tables:
             yield f"{name}:"
-        done = replay.run(records.choice, dry_run=args.dry_run)
-        yield from replay_lines(done, dry_run=args.dry_run)
+        outcome = replay.run(records.choice, dry_run=args.dry_run)
+        yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING
         yield from records.elsewhere()

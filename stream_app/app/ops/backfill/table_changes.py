@@ -167,9 +167,9 @@ class TableChanges:
             (added, RowKind.INSERT, added),
             (deleted, RowKind.DELETE, deleted),
         ]
-        rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
+        rows, key_rows = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
         kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
-        by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
+        by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
         batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
         return self._of_kind(batch, kind_of[by_key])
 

@@ -41,14 +41,14 @@ from stream_app.table.file_store_table import FileStoreTable
 
 def job_replays(
     tables: SingleTableOrDatabase,
-    whole: Quarantine,
+    quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
 ) -> Mapping[str, Replay]:
     """Return table → replay, for a job whose source is Kafka.
 
     Args:
-        whole: the quarantine of the whole job.
+        quarantine: the quarantine of the whole job.
         name: a table of a whole database, or None for records that belonged to no table.
         read: reads ranges of the topics; None uses the native reader.
 
@@ -76,11 +76,11 @@ def job_replays(
         case SingleTable():
             table = open_job_table(tables, tables.location)
             names = [] if tables.joins_sources else state.source_tables_of().values()
-            of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
-            only = _replay(tables, whole, table, epoch_log, reader)
-            return {tables.name: replace(only, source_tables=of_source)}
+            source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
+            only = _replay(tables, quarantine, table, epoch_log, reader)
+            return {tables.name: replace(only, source_tables=source_tables)}
         case WholeDatabase():
-            database = _Database(tables, whole, epoch_log, reader, state.origins)
+            database = _Database(tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
                 return {name: database.own_records(name)}
             return database.records_of_no_table()

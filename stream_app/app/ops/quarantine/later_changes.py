@@ -60,7 +60,7 @@ class LaterChanges:
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
             return is_overtaken
-        ours = pa.table(
+        record_keys = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
             [*self.primary_keys, _ROW, "_OUR_OFFSET"],
         )
@@ -74,7 +74,7 @@ class LaterChanges:
             later = self._changes(messages, decoded)
             if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                both = ours.join(newest, list(self.primary_keys), join_type="inner")
+                both = record_keys.join(newest, list(self.primary_keys), join_type="inner")
                 newer = both.filter(
                     pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
                 )
