@@ -113,29 +113,31 @@ class _Database:
     """The replays of a job of a whole database.
 
     Attributes:
-        whole: the quarantine of the whole job, which has the records of no table.
+        job_quarantine: the quarantine of the whole job, which has the records of no table.
         origins: source table → its table in the job.
     """
 
     tables: WholeDatabase
-    whole: Quarantine
+    job_quarantine: Quarantine
     epoch_log: EpochLog
     read: ReadRange
     origins: Mapping[Origin, str]
 
     def own_records(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
-        return self._of_table(name, self.whole.of_table(name), beside=self.whole)
+        return self._of_table(name, self.job_quarantine.of_table(name), beside=self.job_quarantine)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
         """Return the replays of tables to which such records belong by the current rules."""
-        records = list(self.whole.records())
+        records = list(self.job_quarantine.records())
         names = {name for name in self._names(records) if name is not None}
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                whole = self._of_table(name, self.whole, beside=self.whole.of_table(name))
-                replays[name] = replace(whole, selects=functools.partial(self._are_of, name))
+                replay = self._of_table(
+                    name, self.job_quarantine, beside=self.job_quarantine.of_table(name)
+                )
+                replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
