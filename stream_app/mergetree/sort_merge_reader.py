@@ -63,9 +63,9 @@ class RunCursor:
     def rest(self) -> pa.RecordBatch:
         """Consume and return the rest of the batch."""
         assert self.batch is not None
-        rest = self.batch.slice(self._start)
+        remaining = self.batch.slice(self._start)
         self.advance()
-        return rest
+        return remaining
 
     def take_up_to(self, bound: Any) -> pa.RecordBatch | None:
         """Consume and return the rows whose key is not greater than `bound`."""

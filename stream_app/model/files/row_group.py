@@ -60,8 +60,10 @@ class RowGroup:
     @property
     def anchor(self) -> DataFileMeta:
         """The file whose name the deletion vector of the rows bears: the oldest with all rows."""
-        whole = [file for file in self.files if holds_whole_range(file)]
-        return min(whole or self.files, key=lambda file: (file.max_sequence_number, file.file_name))
+        complete = [file for file in self.files if holds_whole_range(file)]
+        return min(
+            complete or self.files, key=lambda file: (file.max_sequence_number, file.file_name)
+        )
 
 
 def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:

@@ -61,14 +61,14 @@ class OptionRefusal:
         key: the key, with ``*`` for a column, or ending with a dot for a prefix.
         values: the values that require the feature.
         purposes: the purposes for which the table is refused.
-        why: the consequence; empty if the option's name shows it.
+        reason: the consequence; empty if the option's name shows it.
         may_go: whether the rows mean the same without the option, so that ``alter --unset`` helps.
     """
 
     key: str
     values: ValueRule
     purposes: frozenset[Purpose]
-    why: str = ""
+    reason: str = ""
     may_go: bool = False
 
     def is_of(self, key: str) -> bool:

@@ -68,10 +68,10 @@ def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[Spli
     packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
     return [
         SplitGroup(
-            tuple(file for group in some for file in group.files),
-            is_raw=all(len(group.files) == 1 for group in some),
+            tuple(file for group in members for file in group.files),
+            is_raw=all(len(group.files) == 1 for group in members),
         )
-        for some in packed
+        for members in packed
     ]
 
 

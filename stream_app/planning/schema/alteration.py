@@ -115,8 +115,8 @@ def altered_schema(
     )
 
 
-def _refused(why: str, fix: str = "leave this change out; no change was made") -> UsageError:
-    return UsageError(f"the table cannot be altered: {why}", fix=fix)
+def _refused(problem: str, fix: str = "leave this change out; no change was made") -> UsageError:
+    return UsageError(f"the table cannot be altered: {problem}", fix=fix)
 
 
 class _Altering:

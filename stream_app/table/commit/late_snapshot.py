@@ -134,6 +134,8 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
     recorded = epochs_of(recording([later])).get(snapshot.commit_user)
-    ours = snapshot.commit_identifier, snapshot.time_millis
+    epoch = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND
-    return is_epoch and recorded is not None and (recorded.identifier, recorded.time_millis) == ours
+    return (
+        is_epoch and recorded is not None and (recorded.identifier, recorded.time_millis) == epoch
+    )

@@ -91,7 +91,7 @@ class Compactions(Protocol):
         ...
 
     def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
+        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
     ) -> None:
         """Delete the files of results that cannot be committed, and reload their buckets.
 

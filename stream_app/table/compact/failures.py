@@ -128,9 +128,9 @@ class DroppedCompactions:
     _in_a_row: Counter[BucketId] = field(init=False, default_factory=Counter)
     _to_be_asked_again: set[BucketId] = field(init=False, default_factory=set)
 
-    def note(self, bucket: BucketId, where: str, why: str) -> None:
+    def note(self, bucket: BucketId, where: str, reason: str) -> None:
         """Note that a compaction was dropped."""
-        _LOG.warning("a compaction of %s is dropped: %s", where, why)
+        _LOG.warning("a compaction of %s is dropped: %s", where, reason)
         self.total += 1
         self._in_a_row[bucket] += 1
         self._to_be_asked_again.add(bucket)

@@ -154,14 +154,14 @@ def whole_or_staying(
 
 def delete_void_tags(
     table: FileStoreTable,
-    going: Sequence[ExpiryAnnouncement],
+    announcements: Sequence[ExpiryAnnouncement],
     tags: Mapping[str, FileStatus],
     considered: Mapping[str, FileStatus] | None = None,
 ) -> None:
     """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
-        going: the expiries' announcements.
+        announcements: the expiries' announcements.
         tags: the existing tags.
         considered: tags that need no check, because each plan has considered them.
 
@@ -169,12 +169,12 @@ def delete_void_tags(
         CorruptFileError: a tag cannot be read.
         OSError: the file system refused.
     """
-    if not going:
+    if not announcements:
         return
     unknown = [name for name, status in tags.items() if (considered or {}).get(name) != status]
     for name in sorted(unknown):
         tag = table.tags.tag(name)
-        if tag is None or not is_expiring(tag.snapshot.snapshot_id, going):
+        if tag is None or not is_expiring(tag.snapshot.snapshot_id, announcements):
             continue
         if _is_whole(table, tag.snapshot):
             continue

@@ -24,6 +24,9 @@ from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
 
+_KEYS_MAX = 1000
+"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
@@ -64,7 +67,8 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
         raise UsageError(
             f"the condition does not fit the table's columns: {problem}",
             where=str(expression),
-            fix=f"the table has {', '.join(f'{field.name} {field.type}' for field in schema)}",
+            fix="use the table's columns and their types: "
+            + ", ".join(f"{field.name} {field.type}" for field in schema),
         )
     without = [schema.remove(place) for place in range(len(schema))]
     return tuple(
@@ -80,10 +84,6 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
     except (pa.ArrowException, TypeError) as error:
         return str(error)
     return None
-
-
-_KEYS_MAX = 1000
-"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
 
 
 @dataclass(frozen=True, slots=True)
