@@ -40,7 +40,7 @@ from stream_app.model.files.bucket_change import BucketChange, ManifestCommittab
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.spark_compactions import SparkCompactions
 from stream_app.table.commit.commit_history import CommitHistory
@@ -180,7 +180,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         keep_update_before=True,
     )
     table_plan = TablePlan(table=table, message_format=message_format("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, shape=EpochShape(tasks=1))))
+    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=1))))
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:

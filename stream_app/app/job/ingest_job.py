@@ -45,7 +45,7 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
@@ -153,7 +153,7 @@ class _IngestJob:
         """Bring the source's epochs into the tables, and judge the outcome."""
         epoch_log = EpochLog(self.checked.state_file.folder, goes_back=reading.goes_back)
         rounds = job_rounds(
-            prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
+            prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
         )
         if load is not None:
             newest = rounds.tables
@@ -185,8 +185,8 @@ class _IngestJob:
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
 
-    def _shape(self) -> EpochShape:
-        return EpochShape(
+    def _epoch_settings(self) -> EpochSettings:
+        return EpochSettings(
             tasks=self.stream.write_parallelism or self._tasks,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )

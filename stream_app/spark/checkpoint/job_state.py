@@ -157,15 +157,15 @@ class JobStateFile:
             if warning not in stored and len(stored) < _WARNINGS_MAX:
                 self.update(warnings=(*stored, warning))
 
-    def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of an origin's previous call, because they end with their cause."""
-        before = self._passing.get(origin, ())
+    def note_passing(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the warnings of a reporter's previous call, because they end with their cause."""
+        before = self._passing.get(reporter, ())
         ended = [warning for warning in before if warning not in warnings]
         self.update(
             warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
         )
         self.warn(warning for warning in warnings if warning not in before)
-        self._passing[origin] = tuple(warnings)
+        self._passing[reporter] = tuple(warnings)
 
     def save(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.

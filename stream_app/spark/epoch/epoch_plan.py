@@ -224,7 +224,7 @@ class AllToOneTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochShape:
+class EpochSettings:
     """Properties that all epochs and all tables share.
 
     Attributes:
@@ -242,8 +242,8 @@ class EpochShape:
     holds_tables: bool = False
     block_bytes: int = BLOCK_BYTES
 
-    def with_splitter(self, splitter: MessageSplitter) -> EpochShape:
-        """The same shape with another splitter."""
+    def with_splitter(self, splitter: MessageSplitter) -> EpochSettings:
+        """The same settings with another splitter."""
         return replace(self, splitter=splitter)
 
 
@@ -259,7 +259,7 @@ class EpochPlan:
     """
 
     tables: Mapping[int, TablePlan]
-    shape: EpochShape
+    settings: EpochSettings
 
     def __reduce__(self) -> Any:
         packed = ((index, plan.packed()) for index, plan in self.tables.items())
@@ -267,11 +267,11 @@ class EpochPlan:
             number: _compressed(tuple(shelf))
             for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
         }
-        return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
+        return _unpacked, (shelves, _of_epoch(self.tables), self.settings)
 
     def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """The plan for writing the blocks of some tables, without a splitter."""
-        return EpochPlan(tables=tables, shape=self.shape.with_splitter(AllToOneTable()))
+        return EpochPlan(tables=tables, settings=self.settings.with_splitter(AllToOneTable()))
 
     @property
     def indexes_all_keys(self) -> bool:
@@ -285,5 +285,7 @@ class EpochPlan:
         return {index: plan.basis for index, plan in self.tables.items()}
 
 
-def _unpacked(shelves: Mapping[int, bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), shape=shape)
+def _unpacked(
+    shelves: Mapping[int, bytes], of_epoch: _OfEpoch, settings: EpochSettings
+) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), settings=settings)

@@ -55,7 +55,7 @@ def route_in_task(
     router = _Router(plan, clock or SystemClock())
     for batch in router.reading(batches):
         for where, messages in by_source_partition(batch):
-            for table, part, sources in plan.shape.splitter.split(messages):
+            for table, part, sources in plan.settings.splitter.split(messages):
                 if not part.num_rows:
                     continue
                 if table == NEWCOMERS_INDEX:
@@ -120,10 +120,10 @@ class _Router:
             if len(messages := self._since_truncate(table, where, messages)):
                 yield from self._decode(table, where, messages, sources)
         except Exception as error:
-            if not self._plan.shape.holds_tables:
+            if not self._plan.settings.holds_tables:
                 raise
             yield self._failure(table, where, error)
-        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
+        if self._gathered_bytes >= min(self._plan.settings.block_bytes, self._enough_bytes):
             yield from self._cut()
 
     def _since_truncate(
@@ -209,7 +209,7 @@ class _Router:
                     blocks += 1
                     yield block
             except Exception as error:
-                if not self._plan.shape.holds_tables:
+                if not self._plan.settings.holds_tables:
                     raise
                 yield self._failure(table, where, error)
         self._gathered_bytes = 0
