@@ -51,7 +51,7 @@ from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import watched_session
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.spark.stream.running_stream import RunningStream
@@ -120,7 +120,7 @@ class _IngestJob:
         on_driver = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
             parts.callback(self.watched.metrics.jvm.detach)
-            compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
+            compactions = SparkCompactionQueue(self.spark, self._compactions_at_once(), on_driver)
             parts.callback(compactions.close)
             feeds = self._feeds(compactions)
             parts.callback(feeds.close)
@@ -195,7 +195,7 @@ class _IngestJob:
     def _tasks(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feeds(self, compactions: SparkCompactions) -> JobFeeds:
+    def _feeds(self, compactions: SparkCompactionQueue) -> JobFeeds:
         return JobFeeds(
             job_tables=self.job_tables,
             stream=self.stream,
@@ -226,9 +226,9 @@ class _IngestJob:
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.behind(events.progress, note_problems),
-            on_idle=between.behind(events.idle, note_problems, unused.check),
-            on_drained=between.behind(events.drained, unused.check),
+            on_progress=between.followed_by_checks(events.progress, note_problems),
+            on_idle=between.followed_by_checks(events.idle, note_problems, unused.check),
+            on_drained=between.followed_by_checks(events.drained, unused.check),
             on_check=events.looked,
             stop_requested=self.stop_requested,
         )

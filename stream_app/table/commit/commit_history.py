@@ -50,7 +50,7 @@ class CommitHistory:
         is_newer = created is not None and created.snapshot_id > self.known_id
         return created if is_newer else self.known_snapshot
 
-    def rest_on(self, snapshot: Snapshot | None) -> None:
+    def note_known(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
         self.known_snapshot = snapshot
 

@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochCommit:
+class EpochOutcome:
     """The outcome of an epoch.
 
     Attributes:
@@ -152,7 +152,7 @@ class StreamTableCommit:
         watermark: int | None = None,
         empties: bool = False,
         basis: BucketBasis = NO_BASIS,
-    ) -> EpochCommit:
+    ) -> EpochOutcome:
         """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
 
         Raises:
@@ -186,8 +186,8 @@ class StreamTableCommit:
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
-            snapshots += self.compacting_due(rests=False)
-        return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
+            snapshots += self.compacting_due(expects_no_flush=False)
+        return EpochOutcome(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
@@ -230,24 +230,24 @@ class StreamTableCommit:
         """Wait for all due compactions, publish them and return the snapshots."""
         return list(self.compacting_due())
 
-    def compacting_due(self, *, rests: bool = True) -> Iterator[Snapshot]:
+    def compacting_due(self, *, expects_no_flush: bool = True) -> Iterator[Snapshot]:
         """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
-            rests: see `PickTime.rests`.
+            expects_no_flush: see `PickTime.expects_no_flush`.
         """
         if self.last_identifier is None:
             return
-        if rests:
+        if expects_no_flush:
             self.state.load_waiting()
         others, self.leaves_rows = OtherWriters(self.state), False
-        self.coordinator.trigger(rests=rests)
+        self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             self.leaves_rows = others.are_too_many(snapshot)
             if not self.leaves_rows:
-                self.coordinator.trigger(rests=rests)
+                self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets fully, with retries, and return the published snapshots.

@@ -229,7 +229,7 @@ def publish(
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip
-    table.snapshots.write_hints(number)
+    table.snapshots.write_hint_and_reread(number)
 
 
 def delete_rows(

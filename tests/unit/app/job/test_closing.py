@@ -77,7 +77,7 @@ def test_a_job_whose_part_cannot_be_made_stops_its_session(monkeypatch: pytest.M
     def no_compactions(*_: object) -> None:
         raise _BrokenError
 
-    monkeypatch.setattr(ingest_job, "SparkCompactions", no_compactions)
+    monkeypatch.setattr(ingest_job, "SparkCompactionQueue", no_compactions)
     checked = SimpleNamespace(table=SimpleNamespace(options=_NoOptions()))
     monkeypatch.setattr(JobChecks, "run", lambda _: checked)
     spark: Any = _Session()
