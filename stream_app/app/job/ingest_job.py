@@ -157,7 +157,7 @@ class _IngestJob:
         )
         if load is not None:
             newest = rounds.tables
-            self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
+            self.watched.metrics.read_load_from(lambda: load.progress(newest.epoch + 1))
         committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
         self._run_stream(committer, feeds, reading)
         check_none_held(committer.tables.held.by_name)

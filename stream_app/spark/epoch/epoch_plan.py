@@ -43,7 +43,7 @@ class TablePlan:
         next_sequence_number: greater than any sequence number in the table.
         first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
             Earlier messages are skipped.
-        basis: the key index by which the rows were routed, in tables that have one.
+        basis: the index or bucket counts by which the epoch's rows get their buckets.
         packs: the cached bytes of `packed`, which plans derived from this one share.
     """
 
@@ -281,7 +281,7 @@ class EpochPlan:
 
     @property
     def bases(self) -> Mapping[int, BucketBasis]:
-        """The key index of each table."""
+        """The basis of each table."""
         return {index: plan.basis for index, plan in self.tables.items()}
 
 

@@ -24,9 +24,9 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.frame_epochs import INGEST_POOL
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 

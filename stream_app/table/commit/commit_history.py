@@ -27,7 +27,7 @@ class CommitHistory:
 
     Attributes:
         commit_user: Paimon's commit user, which survives restarts.
-        known_snapshot: the basis of the caller's decisions; None before the first snapshot.
+        known_snapshot: the version on which the caller decides; None before the first snapshot.
     """
 
     table: FileStoreTable

@@ -34,7 +34,7 @@ _TOMBSTONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class FrameEpochs:
+class DataFrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
 
     Attributes:
