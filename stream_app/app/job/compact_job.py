@@ -154,7 +154,7 @@ class _Compaction:
         units = planned_compactions(table, latest, buckets, full=job.full)
         if table.kind.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
-        steps = committer.compacting_whole(buckets) if job.full else committer.compacting_due()
+        steps = committer.iter_compact_whole(buckets) if job.full else committer.iter_compact_due()
         with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
@@ -170,7 +170,9 @@ class _Compaction:
             self._adopt()
             self._move_postponed()
             self._touch()
-            for report in self._reports(self.work.committer.compacting_due(expects_no_flush=False)):
+            for report in self._reports(
+                self.work.committer.iter_compact_due(expects_no_flush=False)
+            ):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
             self.listeners.call(lambda listener: listener.looked())

@@ -156,8 +156,8 @@ def choose_rules(
     def writes(rules: UniversalCompaction) -> float:
         return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
-    bare = replace(table, early=None)
-    rules = _best(bare, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
+    without_early = replace(table, early=None)
+    rules = _best(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
     if present is not None and present.stop_trigger == stop_trigger:
         before = replace(present.rules, early=None)
         if writes(before) <= writes(rules) * _NEAR:
@@ -167,7 +167,7 @@ def choose_rules(
         stop_trigger=stop_trigger,
         sizes=sizes,
         writes=writes(rules),
-        writes_before=writes(bare),
+        writes_before=writes(without_early),
         simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flushes),
         fixed=fixed,
     )

@@ -169,24 +169,27 @@ class StreamTableCommit:
             self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(touched)
         finished = self.coordinator.finished()
-        noted = {**(properties or {}), **self.buckets.properties}
-        bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
+        properties = {**(properties or {}), **self.buckets.properties}
+        committable = ManifestCommittable(
+            identifier=epoch, watermark=watermark, properties=properties
+        )
         with _discarding(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
-            append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
+            files = replace(committable, changes=tuple(changes))
+            append = self._commit.commit_appends(files, check=check)
         # From here on the epoch is committed, even if the compactions fail.
-        self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
+        self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))
         self._idle_checks.begin_anew()
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(bare, finished)
+        compact = self._publisher.publish(committable, finished)
         self.coordinator.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
-            snapshots += self.compacting_due(expects_no_flush=False)
+            snapshots += self.iter_compact_due(expects_no_flush=False)
         return EpochOutcome(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def _check_fits(
@@ -228,9 +231,9 @@ class StreamTableCommit:
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
-        return list(self.compacting_due())
+        return list(self.iter_compact_due())
 
-    def compacting_due(self, *, expects_no_flush: bool = True) -> Iterator[Snapshot]:
+    def iter_compact_due(self, *, expects_no_flush: bool = True) -> Iterator[Snapshot]:
         """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
@@ -260,9 +263,9 @@ class StreamTableCommit:
             ValueError: no commit identifier is known, because no epoch was committed and none was
                 given.
         """
-        return list(self.compacting_whole(buckets))
+        return list(self.iter_compact_whole(buckets))
 
-    def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
+    def iter_compact_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
         """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
