@@ -228,10 +228,8 @@ class EpochRounds(Generic[Messages]):
 
     def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
-        newcomers, uncreated = epoch.newcomers, epoch.uncreated
-        settings = (
-            self._settings_of(newcomers, uncreated) if newcomers and uncreated else self.settings
-        )
+        new, uncreated = epoch.newcomers, epoch.uncreated
+        settings = self._settings_of(new, uncreated) if new and uncreated else self.settings
         planned = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
         return self._decode(epoch.decoded.source, planned)
 
