@@ -203,7 +203,9 @@ def _job_draft(
     table: SourceTable,
     described_by: str,
 ) -> JobDraft:
-    """The draft of a job; `names`: of the database and of the table, `described_by`: its source."""
+    """Return the draft of a job; `names`: of the database and of the table, `described_by`: its
+    source.
+    """
     message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != InexactTimes.NUMBER.value:
