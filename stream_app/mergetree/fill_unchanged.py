@@ -60,7 +60,7 @@ def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordB
 
 
 def leaves_out(batch: pa.RecordBatch) -> bool:
-    """Whether any row omits a value."""
+    """Return whether any row omits a value."""
     at = batch.schema.get_field_index(UNCHANGED)
     return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
 
@@ -86,9 +86,9 @@ def restored_windows(
         wanted = min(start + size, rows.num_rows)
         end = int(ends[np.searchsorted(ends, wanted)])
         part = MergeWindow(rows.slice(start, end - start), None, last[start:end])
-        whole = restored_rows(part, layout, find)
-        yield whole
-        row_bytes = whole.window.batch.nbytes / max(1, whole.window.batch.num_rows)
+        restored = restored_rows(part, layout, find)
+        yield restored
+        row_bytes = restored.window.batch.nbytes / max(1, restored.window.batch.num_rows)
         size = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
@@ -120,7 +120,8 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         keys = rows_at(narrow.select(list(layout.key_names)), asked_keys)
         names = [name for name, column in before.items() if len(column.asked_keys)]
         looked_up = find(keys, names)
-        old, old_at[asked_keys[looked_up.at]] = looked_up.rows, np.arange(len(looked_up.at))
+        old, key_places = looked_up.rows, looked_up.key_places
+        old_at[asked_keys[key_places]] = np.arange(len(key_places))
     reasons: dict[int, str] = {}
     for name, column in before.items():
         place = narrow.schema.get_field_index(name)
@@ -210,19 +211,19 @@ class _Before:
         values = both.take(pa.array(places))
         # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
-        for mask, why in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
+        for mask, cause in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
             for row in self.lacking[mask].tolist():  # few rows, because such records are bad
-                reasons.setdefault(row, _reason(name, why))
+                reasons.setdefault(row, _reason(name, cause))
         return values
 
 
-def _reason(name: str, why: str) -> str:
-    place = f"the table's value {why}" if why is _NULL else why
+def _reason(name: str, cause: str) -> str:
+    place = f"the table's value {cause}" if cause is _NULL else cause
     return f"column {name!r} is unchanged and its value was not sent, and {place}"
 
 
 def _refused(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
-    at = pa.array(sorted(reasons), pa.int64())
+    positions = pa.array(sorted(reasons), pa.int64())
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
-    columns = [rows.column(MESSAGE).take(at), texts, rows.column(VALUE_KIND).take(at)]
+    columns = [rows.column(MESSAGE).take(positions), texts, rows.column(VALUE_KIND).take(positions)]
     return pa.RecordBatch.from_arrays(columns, [MESSAGE, REASON, VALUE_KIND])

@@ -78,7 +78,7 @@ class HistoryRule:
     with_before: bool
 
     @property
-    def of_source(self) -> KeyValueLayout:
+    def source_layout(self) -> KeyValueLayout:
         """The layout by the source's key, whose versions form one timeline."""
         return replace(self.layout, key_names=self.layout.key_names[:-1])
 
@@ -103,14 +103,14 @@ def history_windows(
         hidden: the bucket's hidden changes; None: late changes are placed without them.
     """
     batches = (rows_at(window.batch, window.order) for window in drained)
-    names = rule.of_source.key_names
-    for whole in slices_of_whole_keys(batches, names):
-        ends = np.flatnonzero(last_of_key(whole, None, rule.of_source)) + 1
+    names = rule.source_layout.key_names
+    for changes in slices_of_whole_keys(batches, names):
+        ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout)) + 1
         start = 0
-        while start < whole.num_rows:
-            wanted = min(start + PART_ROWS, whole.num_rows)
+        while start < changes.num_rows:
+            wanted = min(start + PART_ROWS, changes.num_rows)
             end = int(ends[np.searchsorted(ends, wanted)])
-            yield written_versions(whole.slice(start, end - start), rule, find, hidden)
+            yield written_versions(changes.slice(start, end - start), rule, find, hidden)
             start = end
 
 
@@ -142,8 +142,8 @@ def written_versions(
     rows = rows_at(window.batch, window.order)
     refused = None
     if leaves_out(rows):
-        whole = restored_rows(MergeWindow(rows), rule.of_source, _no_rows)
-        rows, refused = whole.window.batch, whole.refused
+        restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
+        rows, refused = restored.window.batch, restored.refused
     versions, to_hide = _timelines(rows.select(layout.schema.names), rule)
     if hidden is not None and to_hide.num_rows:
         hidden.add(to_hide)
@@ -164,16 +164,16 @@ def _rows_near(
 
     The versions are the last one before the first change of a key, and all later ones.
     """
-    names, start = list(rule.of_source.key_names), rule.columns.valid_from
-    ends = np.flatnonzero(last_of_key(changes, None, rule.of_source))
+    names, start = list(rule.source_layout.key_names), rule.columns.valid_from
+    ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))
     firsts = np.concatenate(([0], ends[:-1] + 1))
     keys = rows_at(changes.select(names), firsts)
     first_changes = _integers(changes.column(start))[firsts]
     stored = find(keys, rule.layout.schema.names[2:])
     starts = _integers(stored.rows.column(start))
-    precedes = starts < first_changes[stored.at]
+    precedes = starts < first_changes[stored.key_places]
     is_past = np.zeros(len(precedes), np.bool_)
-    is_past[:-1] = precedes[1:] & (stored.at[1:] == stored.at[:-1])
+    is_past[:-1] = precedes[1:] & (stored.key_places[1:] == stored.key_places[:-1])
     rows = rows_at(stored.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
     rows = _with(_numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
@@ -184,8 +184,8 @@ def _rows_near(
     changes_of_keys = hidden.find(keys, since)
     nearest = np.flatnonzero(precedes & ~is_past)
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
-    begins[stored.at[nearest]] = starts[nearest]
-    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.at]
+    begins[stored.key_places[nearest]] = starts[nearest]
+    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_places]
     return rows, _by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
@@ -226,7 +226,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     states = rows_at(rows, np.flatnonzero(is_newest))
     is_value = ~is_retract(states)
     follows = np.zeros(states.num_rows, np.bool_)
-    follows[1:] = ~last_of_key(states, None, rule.of_source)[:-1]
+    follows[1:] = ~last_of_key(states, None, rule.source_layout)[:-1]
     values = row_codes([value_codes(states.column(name)) for name in rule.tracked], len(is_value))
     continues = follows & is_value
     continues[1:] &= is_value[:-1] & (values[1:] == values[:-1])

@@ -33,14 +33,14 @@ class Differences:
         batch: the rows of both sides, one or two for each key, with the column `_SIDE`.
         order: the batch's row numbers, sorted by key.
         added: the rows whose key only the second side has.
-        gone: the rows whose key only the first side has.
+        removed: the rows whose key only the first side has.
         older, newer: the first and the second side's row of each key that both have.
     """
 
     batch: pa.RecordBatch
     order: Indices
     added: Indices
-    gone: Indices
+    removed: Indices
     older: Indices
     newer: Indices
 
@@ -63,23 +63,23 @@ class Differences:
             column = self.batch.column(name)
             is_nested = pa.types.is_nested(column.type)
             column = column if as_numbers or is_nested else _exact(column)
-            ours, theirs = (
+            older_values, newer_values = (
                 column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
             )
             if is_nested:
-                same &= same_values(ours, theirs)
+                same &= same_values(older_values, newer_values)
                 continue
-            equal = pc.fill_null(pc.equal(ours, theirs), False)
-            alike = pc.or_(equal, pc.and_(ours.is_null(), theirs.is_null()))
+            equal = pc.fill_null(pc.equal(older_values, newer_values), False)
+            alike = pc.or_(equal, pc.and_(older_values.is_null(), newer_values.is_null()))
             same &= alike.to_numpy(zero_copy_only=False)
         return same
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
         """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
-        gone = self.gone if keep_deletes else self.gone[:0]
-        chosen = np.concatenate((self.added, self.changed, gone))
+        removed = self.removed if keep_deletes else self.removed[:0]
+        chosen = np.concatenate((self.added, self.changed, removed))
         kinds = self._kinds()[chosen]
-        kinds[len(chosen) - len(gone) :] = int(RowKind.DELETE)
+        kinds[len(chosen) - len(removed) :] = int(RowKind.DELETE)
         return self._taken(chosen, kinds)
 
     def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
@@ -96,13 +96,13 @@ class Differences:
                 self.newer[updates],
             )
         )
-        chosen = np.concatenate((self.added, self.gone, older, newer))
-        sizes = [len(self.added), len(self.gone), len(older), len(newer)]
-        of_each = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
-        kinds = np.repeat(np.array([int(kind) for kind in of_each], np.int8), sizes)
+        chosen = np.concatenate((self.added, self.removed, older, newer))
+        sizes = [len(self.added), len(self.removed), len(older), len(newer)]
+        signs = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
+        kinds = np.repeat(np.array([int(kind) for kind in signs], np.int8), sizes)
         # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
-        places = np.concatenate((self.added, self.gone, first, first))
+        places = np.concatenate((self.added, self.removed, first, first))
         return self._taken(chosen, kinds, by=places)
 
     def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
@@ -152,10 +152,10 @@ def rows_of_keys(
         rows, keys: key-value rows, one for each key.
     """
     names = list(layout.key_names)
-    of_keys = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
-    compared = batch_differences(of_keys, keys.select(names), rows.select(names))
+    key_layout = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
+    compared = batch_differences(key_layout, keys.select(names), rows.select(names))
     hits = compared.order[compared.newer] - keys.num_rows
-    return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.gone]))
+    return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.removed]))
 
 
 def _sided(layout: KeyValueLayout) -> KeyValueLayout:
@@ -186,7 +186,7 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
         batch=batch,
         order=order,
         added=np.flatnonzero(alone & is_after),
-        gone=np.flatnonzero(alone & ~is_after),
+        removed=np.flatnonzero(alone & ~is_after),
         older=pairs + is_after[pairs],
         newer=pairs + (~is_after[pairs]),
     )

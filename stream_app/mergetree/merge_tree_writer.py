@@ -163,10 +163,10 @@ class MergeTreeWriter:
             return
         assert self.old_rows is not None, "rows need older ones, and there is no table to ask"
         find, newer = self.old_rows.find, self._new_files
-        for whole in self._completed(lambda keys, names: find(keys, names, newer)):
-            if whole.refused is not None and whole.refused.num_rows:
-                self._refused.append(whole.refused)
-            yield whole.window
+        for restored in self._completed(lambda keys, names: find(keys, names, newer)):
+            if restored.refused is not None and restored.refused.num_rows:
+                self._refused.append(restored.refused)
+            yield restored.window
 
     def _completed(self, find: FindsRows) -> Iterator[RestoredRows]:
         if self.history is not None:
@@ -179,5 +179,5 @@ class MergeTreeWriter:
         if not is_retract(rows).any():
             return rows
         kinds = rows.column(VALUE_KIND).to_numpy()
-        kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        return rows if kept.all() else rows_at(rows, np.flatnonzero(kept))
+        is_taken = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        return rows if is_taken.all() else rows_at(rows, np.flatnonzero(is_taken))

@@ -54,16 +54,18 @@ class RunCursor:
             """The greatest key of the current batch."""
 
     def _is_one_number(self) -> bool:
-        """Whether all keys of the run are single numbers; a null in another batch needs a tuple."""
+        """Return whether all keys of the run are single numbers; a null in another batch needs a
+        tuple.
+        """
         schema, names = self._layout.schema, self._layout.key_names
         return len(names) == 1 and not schema.field(names[0]).nullable
 
     def rest(self) -> pa.RecordBatch:
         """Consume and return the rest of the batch."""
         assert self.batch is not None
-        rest = self.batch.slice(self._start)
+        remaining = self.batch.slice(self._start)
         self.advance()
-        return rest
+        return remaining
 
     def take_up_to(self, bound: Any) -> pa.RecordBatch | None:
         """Consume and return the rows whose key is not greater than `bound`."""

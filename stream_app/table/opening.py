@@ -139,9 +139,9 @@ def _no_branch(root: str, branch: str) -> TableNotFoundError:
     )
 
 
-def _no_table(why: str, path: str) -> TableNotFoundError:
+def _no_table(problem: str, path: str) -> TableNotFoundError:
     return TableNotFoundError(
-        f"no Paimon table: {why}",
+        f"no Paimon table: {problem}",
         where=path,
         fix="give the table's folder, such as ./warehouse/shop.db/orders",
     )

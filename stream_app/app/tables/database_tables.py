@@ -246,7 +246,7 @@ class DatabaseTables:
         if not self._full_reason:
             self._full_reason = limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
-            self.state_file.warn([JobWarning(problem=text + limit.why, fix=limit.FIX)])
+            self.state_file.warn([JobWarning(problem=text + limit.problem, fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:

@@ -169,7 +169,7 @@ def _records(document: dict[str, Any], kind: str, table: dialect.Table) -> list[
 
 
 def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[Image]:
-    """The rows of a list, with their values converted by their MySQL types."""
+    """Return the rows of a list, with their values converted by their MySQL types."""
     rows = document.get(field)
     if rows is None:
         return []
@@ -240,7 +240,9 @@ def _ddl_of(document: dict[str, Any]) -> DdlText | None:
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
-    """Whether before-images are always whole, because the format refuses rows that lack columns."""
+    """Return whether before-images are always whole, because the format refuses rows that lack
+    columns.
+    """
     return options.get(MISSING_COLUMNS) in (
         DriftReaction.STOP.value,
         DriftReaction.QUARANTINE.value,
@@ -326,13 +328,15 @@ def _images_of(
 
 
 def _with_types(table: dialect.Table) -> Sequence[ColumnReading]:
-    """The columns whose MySQL types must be read."""
+    """Return the columns whose MySQL types must be read."""
     return [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]
 
 
 def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
-    """The rows of n messages in one sequence, with each message's first row and row count."""
+    """Return the rows of n messages in one sequence, with each message's first row and row
+    count.
+    """
     count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     return lists.flatten(), np.cumsum(count) - count, count

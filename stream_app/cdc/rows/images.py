@@ -159,7 +159,7 @@ class ImageRows:
 def rows_of(
     images: Images | StackedImages, readings: Sequence[ColumnReading], rules: RowRules
 ) -> ImageRows:
-    """The rows of records.
+    """Return the rows of records.
 
     Args:
         readings: the readings of the table's columns, in table order.

@@ -85,7 +85,7 @@ class RowsOfKeys:
         rows: their rows [k], in the same order.
     """
 
-    at: Indices
+    key_places: Indices
     rows: pa.RecordBatch
 
 
@@ -124,23 +124,23 @@ class KeyLookup:
         wanted = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
-        left = np.asarray(order)
+        unmatched = np.asarray(order)
         for tier in lookup_tiers(files, lies_by_age=not self.layout.sequence_fields):
-            if not len(left):
+            if not len(unmatched):
                 break
-            at, rows = self._of_tier(tier, wanted)  # step 2
+            key_places, rows = self._newest_in_tier(tier, wanted)  # step 2
             alive = ~is_retract(rows)  # step 3
-            places.append(left[at[alive]])
+            places.append(unmatched[key_places[alive]])
             parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
-            missing = np.ones(len(left), np.bool_)
-            missing[at] = False
-            left = left[missing]
+            missing = np.ones(len(unmatched), np.bool_)
+            missing[key_places] = False
+            unmatched = unmatched[missing]
             wanted = WantedKeys(
                 rows_at(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
             )
         return self._together(places, parts)
 
-    def _of_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
+    def _newest_in_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
         """Return each key's newest row in a tier, including deletes, and the keys' places."""
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
@@ -154,27 +154,28 @@ class KeyLookup:
                     keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
                 )
                 part = keys.batch.slice(near.start, len(near))
-                at, rows = key_matches(part, batch, self.layout.key_names)
-                at = at + near.start
+                key_places, rows = key_matches(part, batch, self.layout.key_names)
+                key_places = key_places + near.start
                 matched = rows_at(batch, rows)
                 if self.ignores_deletes and (retract := is_retract(matched)).any():
-                    at, matched = at[~retract], rows_at(matched, np.flatnonzero(~retract))
-                if len(at):
-                    places.append(at + share.start)
+                    matched = rows_at(matched, np.flatnonzero(~retract))
+                    key_places = key_places[~retract]
+                if len(key_places):
+                    places.append(key_places + share.start)
                     parts.append(matched)
         if not parts:
             return np.empty(0, np.int64), _empty(self.layout)
-        candidates, at = pa.concat_batches(parts), np.concatenate(places)
+        candidates, key_places = pa.concat_batches(parts), np.concatenate(places)
         order, last = key_order(candidates, self.layout)
         newest = order[last]
-        return at[newest], rows_at(candidates, newest)
+        return key_places[newest], rows_at(candidates, newest)
 
     def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
             return RowsOfKeys(np.empty(0, np.int64), _empty(self.layout))
-        at, rows = np.concatenate(places), pa.concat_batches(parts)
-        order = np.argsort(at, kind="stable")
-        return RowsOfKeys(at[order], rows_at(rows, order))
+        key_places, rows = np.concatenate(places), pa.concat_batches(parts)
+        order = np.argsort(key_places, kind="stable")
+        return RowsOfKeys(key_places[order], rows_at(rows, order))
 
 
 def _empty(layout: KeyValueLayout) -> pa.RecordBatch:
@@ -191,7 +192,7 @@ def key_matches(
 
         keys       [3, 5, 9]
         rows       [1, 3, 4, 9]
-        at         [0, 2]
+        key_places [0, 2]
         places     [1, 3]
 
     Args:
@@ -200,13 +201,14 @@ def key_matches(
         names: the key columns.
 
     Returns:
-        `at`, int64 [k]: the place of each key with a row, ascending. `places`, int64 [k]: its row.
+        `key_places`, int64 [k]: the place of each key with a row, ascending.
+        `places`, int64 [k]: its row.
     """
     if len(names) > 1:
         return rows_with_keys(keys, rows, names)
     wanted, stored = (integer_view(batch.column(names[0])) for batch in (keys, rows))
     if pa.types.is_integer(wanted.type) and not wanted.null_count + stored.null_count:
-        return _of_integers(wanted, stored)
+        return _integer_matches(wanted, stored)
     numbers = pc.index_in(stored, wanted)
     return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid(numbers))
 
@@ -217,12 +219,12 @@ def _valid(column: pa.Array) -> Mask:
     return valid
 
 
-def _of_integers(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
+def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
     keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
     places = np.searchsorted(rows, keys)
     inside = np.flatnonzero(places < len(rows))
-    at = inside[rows[places[inside]] == keys[inside]]
-    return at, places[at]
+    key_places = inside[rows[places[inside]] == keys[inside]]
+    return key_places, places[key_places]
 
 
 def rows_with_keys(
@@ -238,7 +240,7 @@ def rows_with_keys(
                      after the first column    after both
         numbers      [0, 0, 1]                 [0, 1, 2]     of the keys
         places       [0, 1, 3]                 [0, 3]        of the rows that are left
-        of_rows      [0, 1, 0]                 [1, 1]        their numbers
+        prefixes     [0, 1, 0]                 [1, 1]        their numbers
 
     Args:
         keys: distinct; columns `names` [n].
@@ -249,17 +251,17 @@ def rows_with_keys(
     """
     numbers = np.zeros(keys.num_rows, np.int64)
     places = np.arange(rows.num_rows)
-    of_rows = np.zeros(rows.num_rows, np.int64)
+    prefixes = np.zeros(rows.num_rows, np.int64)
     for name in names:
         values = pc.unique(keys.column(name))
         codes = pc.index_in(keys.column(name), values).to_numpy()
         row_codes = pc.index_in(rows.column(name).take(pa.array(places)), values)
         may_match = _valid(row_codes)
-        pairs = of_rows[may_match] * len(values) + row_codes.drop_null().to_numpy()
+        pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
         hit = distinct[nearest] == pairs
-        places, of_rows = places[may_match][hit], nearest[hit]
+        places, prefixes = places[may_match][hit], nearest[hit]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[numbers] = np.arange(keys.num_rows)
-    return key_of_number[of_rows], places
+    return key_of_number[prefixes], places

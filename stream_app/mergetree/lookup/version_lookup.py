@@ -67,14 +67,14 @@ class VersionLookup:
                 continue
             near = wanted[share.start : share.stop]
             for batch in filter(len, self.read(file, near)):
-                at, rows = rows_with_keys(near.batch, batch, names)
-                places.append(at + share.start)
+                key_places, rows = rows_with_keys(near.batch, batch, names)
+                places.append(key_places + share.start)
                 parts.append(rows_at(batch, rows))
-        at, rows = np.concatenate(places), pa.concat_batches(parts)
+        key_places, rows = np.concatenate(places), pa.concat_batches(parts)
         order, last = key_order(rows, self.layout)
         newest = order[last]
         alive = newest[~is_retract(rows_at(rows, newest))]
-        return RowsOfKeys(at[alive], rows_at(rows, alive))
+        return RowsOfKeys(key_places[alive], rows_at(rows, alive))
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -89,12 +89,14 @@ class GroupedChanges:
     ) -> Folded:
         """Return a column of a group, with one value for each segment."""
         if name in group.sequence or (aggregate is None and self.adds.all()):
-            return folded_column(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
+            return folded_column(
+                column, self._group_changes(group, _in_sequence_alone), _NEWEST_OR_NULL
+            )
         if aggregate is None:
-            return folded_column(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
-        return folded_column(column, self._of_group(group, _aggregated), aggregate)
+            return folded_column(column, self._group_changes(group, _cleared), _NEWEST_OR_NULL)
+        return folded_column(column, self._group_changes(group, _aggregated), aggregate)
 
-    def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
+    def _group_changes(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
         if (group, ops_of) not in self._computed:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)

@@ -28,8 +28,8 @@ class SourceProof:
     @property
     def position(self) -> str:
         """The source's position: a database's log position, or a table's snapshot."""
-        _, sign, of_log = self.source.rpartition(", at ")
-        return of_log if sign else self.source.rpartition(", ")[2]
+        _, sign, log_position = self.source.rpartition(", at ")
+        return log_position if sign else self.source.rpartition(", ")[2]
 
     @property
     def without_text(self) -> str | None:

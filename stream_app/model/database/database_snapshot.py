@@ -26,7 +26,7 @@ class SourcePosition:
     time_ms: int
 
     def is_named(self, transaction: str) -> bool:
-        """Whether a text is this transaction's id, or its number alone in PostgreSQL."""
+        """Return whether a text is this transaction's id, or its number alone in PostgreSQL."""
         return transaction in (self.transaction, self.transaction.partition(":")[0])
 
 
@@ -70,7 +70,7 @@ class DatabaseSnapshot:
         return [position.transaction for position in self.sources.values()]
 
     def is_at(self, transaction: str) -> bool:
-        """Whether a text names one of the transactions."""
+        """Return whether a text names one of the transactions."""
         return any(position.is_named(transaction) for position in self.sources.values())
 
     def document(self) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def parsed_snapshot(document: Any) -> DatabaseSnapshot:
         job=str(document["job"]),
         time_ms=int(document["time_ms"]),
         sources={
-            str(name): SourcePosition(str(at["transaction"]), int(at["time_ms"]))
-            for name, at in document["sources"].items()
+            str(name): SourcePosition(str(entry["transaction"]), int(entry["time_ms"]))
+            for name, entry in document["sources"].items()
         },
         tables={
-            str(name): TableAt(int(at["snapshot"]), int(at["time_ms"]))
-            for name, at in document["tables"].items()
+            str(name): TableAt(int(entry["snapshot"]), int(entry["time_ms"]))
+            for name, entry in document["tables"].items()
         },
-        left_out={str(name): str(why) for name, why in document["left_out"].items()},
+        left_out={str(name): str(reason) for name, reason in document["left_out"].items()},
     )

@@ -21,12 +21,12 @@ _FIX = "roll the table back to a snapshot or tag before it was written"
 
 
 def holds_blobs(file: DataFileMeta) -> bool:
-    """Whether a file holds a column of BLOBs."""
+    """Return whether a file holds a column of BLOBs."""
     return file.file_name.endswith(_BLOBS)
 
 
 def holds_whole_range(file: DataFileMeta) -> bool:
-    """Whether a file has all rows of its group; files of BLOBs or vectors may have some."""
+    """Return whether a file has all rows of its group; files of BLOBs or vectors may have some."""
     return not holds_blobs(file) and _VECTORS not in file.file_name
 
 
@@ -60,8 +60,10 @@ class RowGroup:
     @property
     def anchor(self) -> DataFileMeta:
         """The file whose name the deletion vector of the rows bears: the oldest with all rows."""
-        whole = [file for file in self.files if holds_whole_range(file)]
-        return min(whole or self.files, key=lambda file: (file.max_sequence_number, file.file_name))
+        complete = [file for file in self.files if holds_whole_range(file)]
+        return min(
+            complete or self.files, key=lambda file: (file.max_sequence_number, file.file_name)
+        )
 
 
 def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:

@@ -176,8 +176,8 @@ def _refusal(key: str, value: str) -> str:
     """Return why an option of a new table is refused; empty if it is not."""
     for purpose in (Purpose.WRITE, Purpose.READ):
         for _, refusal in refusals({key: value}, purpose):
-            why = f" ({refusal.why})" if refusal.why else ""
-            return f"option {key!r} = {value!r} is not supported by stream_app{why}"
+            reason = f" ({refusal.reason})" if refusal.reason else ""
+            return f"option {key!r} = {value!r} is not supported by stream_app{reason}"
     return ""
 
 
@@ -226,7 +226,7 @@ def check_purpose(
     """
     refused = list(refusals(options, purpose))
     unknown = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
-    reasons = [_reason(key, options[key], refusal.why) for key, refusal in refused]
+    reasons = [_reason(key, options[key], refusal.reason) for key, refusal in refused]
     reasons += [_reason(key, options[key], "stream_app does not know it") for key in unknown]
     reasons += others
     if not reasons:
@@ -239,8 +239,8 @@ def check_purpose(
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 
-def _reason(key: str, value: str, why: str) -> str:
-    return f"{key} = {value}" + (f" ({why})" if why else "")
+def _reason(key: str, value: str, cause: str) -> str:
+    return f"{key} = {value}" + (f" ({cause})" if cause else "")
 
 
 def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
@@ -273,8 +273,8 @@ class CoreOptions:
             FILE_FORMAT.key: self[FILE_FORMAT_PER_LEVEL].get(level),
             FILE_COMPRESSION.key: self[FILE_COMPRESSION_PER_LEVEL].get(level),
         }
-        of_level = {key: word for key, word in configured.items() if word is not None}
-        return CoreOptions({**self.raw, **of_level}) if of_level else self
+        level_options = {key: word for key, word in configured.items() if word is not None}
+        return CoreOptions({**self.raw, **level_options}) if level_options else self
 
     @property
     def bucket(self) -> int:
@@ -366,14 +366,14 @@ class CoreOptions:
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
-        """Whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
+        """Return whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         if epochs is None and self.producer.by_full_compaction:
             epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
     def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
-        """Whether each epoch waits for its compactions."""
+        """Return whether each epoch waits for its compactions."""
         if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
             return True
         return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]

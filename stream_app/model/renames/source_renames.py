@@ -143,6 +143,7 @@ _Tables = dict[Origin, TableRenames]
 
 
 def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, now_ms: int) -> None:
+    """Add one ALTER TABLE statement; a rename that reuses one of its names stays unclear."""
     origin = _origin(statement.table, database)
     renames = tables.get(origin, TableRenames())
     old_names = {*(pair.old for pair in statement.renames), *statement.dropped}

@@ -32,7 +32,7 @@ class FunctionTraits:
         unbounded: whether STRING is the only accepted text type, because results grow.
         takes_back: whether it can undo a -U or -D row.
         divides: whether it undoes a row by a division.
-        of_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
+        needs_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
         counts: whether a repeated value changes the result.
         once_by: the column's option that prevents that.
     """
@@ -41,14 +41,14 @@ class FunctionTraits:
     unbounded: bool = False
     takes_back: bool = False
     divides: bool = False
-    of_rows: bool = False
+    needs_rows: bool = False
     counts: bool = False
     once_by: str = ""
 
     def takes(self, data_type: DataType) -> bool:
-        """Whether the function can aggregate a column of this type."""
+        """Return whether the function can aggregate a column of this type."""
         element = data_type.element
-        if self.of_rows and (element is None or element.root is not TypeRoot.ROW):
+        if self.needs_rows and (element is None or element.root is not TypeRoot.ROW):
             return False
         fits = not self.unbounded or data_type.length == STRING_MAX
         return data_type.root in self.roots and fits
@@ -58,8 +58,8 @@ class FunctionTraits:
         """Return a text about the types that the function accepts."""
         if self.unbounded:
             return "STRING"
-        of_rows = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
-        named = (of_rows[root] if self.of_rows else root.value for root in self.roots)
+        row_types = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
+        named = (row_types[root] if self.needs_rows else root.value for root in self.roots)
         return ", ".join(sorted(named))
 
 
@@ -86,11 +86,11 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     ),
     "max": _ORDERED,
     "merge_map": FunctionTraits(roots=_MAP, takes_back=True),
-    "merge_map_with_keytime": FunctionTraits(roots=_MAP, of_rows=True),
+    "merge_map_with_keytime": FunctionTraits(roots=_MAP, needs_rows=True),
     "min": _ORDERED,
-    "nested_partial_update": FunctionTraits(roots=_ARRAY, of_rows=True),
+    "nested_partial_update": FunctionTraits(roots=_ARRAY, needs_rows=True),
     "nested_update": FunctionTraits(
-        roots=_ARRAY, of_rows=True, takes_back=True, counts=True, once_by="nested-key"
+        roots=_ARRAY, needs_rows=True, takes_back=True, counts=True, once_by="nested-key"
     ),
     "primary-key": _KEEPS,
     "product": replace(_SUMS, divides=True),

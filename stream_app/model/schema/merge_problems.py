@@ -196,7 +196,7 @@ def _function_problems(
         kind, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
         if not traits.takes(kind):
             yield f"{where}: {function} takes {traits.fitting}, and the column is {kind}"
-        elif traits.of_rows:
+        elif traits.needs_rows:
             yield from _row_problems(kind, name, function, options)
         key = DISTINCT.of(name).key
         if is_on(options, key) and not LIST_AGG_DELIMITER.of(name).read(options):

@@ -136,11 +136,11 @@ def merge_rules(
     Args:
         names: the names of all columns.
     """
-    of_engine = _OF_ENGINE.get(CoreOptions(options).merge_engine, _of_whole_rows)
-    return of_engine(options, names, primary_keys)
+    rules_of = _OF_ENGINE.get(CoreOptions(options).merge_engine, _whole_row_rules)
+    return rules_of(options, names, primary_keys)
 
 
-def _of_whole_rows(
+def _whole_row_rules(
     options: Mapping[str, str], _names: Iterable[str], _primary_keys: Collection[str]
 ) -> MergeRules:
     return MergeRules(aggregates={}, ignores_delete=CoreOptions(options)[IGNORE_DELETE])

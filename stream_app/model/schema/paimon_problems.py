@@ -137,8 +137,8 @@ def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
     snapshots = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
     configured = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
     changelogs = [
-        of_snapshots if bound is None else bound
-        for bound, of_snapshots in zip(configured, snapshots, strict=True)
+        snapshot_bound if bound is None else bound
+        for bound, snapshot_bound in zip(configured, snapshots, strict=True)
     ]
     for prefix, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
         is_same_problem = prefix == "changelog" and configured == (None, None)
@@ -238,15 +238,15 @@ def index_problems(
         yield from _lookup_problems(core, primary_keys, partition_keys, crosses=crosses)
     if not (crosses or core[PARTITION_LOOKUP]):
         return
-    why = "a row that moves to another partition"
+    moved_rows = "a row that moves to another partition"
     if core[SEQUENCE_FIELD]:
-        yield f"sequence.field cannot order the versions of {why}: leave it out"
+        yield f"sequence.field cannot order the versions of {moved_rows}: leave it out"
     if traits_of(core.merge_engine).existing is not OlderRowRule.MOVES:
         return
     if core[IGNORE_DELETE]:
-        yield f"{IGNORE_DELETE.key} keeps the older version of {why}: leave it out"
+        yield f"{IGNORE_DELETE.key} keeps the older version of {moved_rows}: leave it out"
     if core[ROWKIND_FIELD]:
-        yield f"rowkind.field overrides the delete of {why}: leave it out"
+        yield f"rowkind.field overrides the delete of {moved_rows}: leave it out"
 
 
 def _lookup_problems(
@@ -307,7 +307,9 @@ def nested_problems(
         if name in nested
     ]
     for name, data_type in nested.items():
-        problems += [f"column {name!r} is {data_type}: {why}" for why in _inner_problems(data_type)]
+        problems += [
+            f"column {name!r} is {data_type}: {problem}" for problem in _inner_problems(data_type)
+        ]
     nested_name = next(iter(nested))
     problems += [
         f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: "
@@ -332,10 +334,10 @@ def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]
         return  # another check reports unknown formats
     core = CoreOptions(options)
     levels = [core, *(core.at_level(level) for level in core[FILE_FORMAT_PER_LEVEL])]
-    of_avro = [of_level for of_level in levels if of_level[FILE_FORMAT] == "avro"]
-    if not of_avro:
+    avro_levels = [level for level in levels if level[FILE_FORMAT] == "avro"]
+    if not avro_levels:
         return
-    if any(of_level[FILE_COMPRESSION] == "lz4" for of_level in of_avro):
+    if any(level[FILE_COMPRESSION] == "lz4" for level in avro_levels):
         yield f"Avro has no codec lz4: set {FILE_COMPRESSION.key} to zstd"
     for column in columns:
         if any(map(_is_fine, column.data_type.scalars())):

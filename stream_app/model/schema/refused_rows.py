@@ -89,7 +89,10 @@ def refused_rows(
         kinds -= {RowKind.DELETE}
     if not kinds:
         return ()
-    return (*_of_functions(rules, kinds), *_of_nulls(columns, primary_keys, rules, kinds))
+    return (
+        *_refused_by_functions(rules, kinds),
+        *_refused_nulls(columns, primary_keys, rules, kinds),
+    )
 
 
 def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
@@ -116,7 +119,7 @@ def _changes(refused: RefusedRows) -> str:
     return " or ".join(change for change, fails in failing.items() if fails)
 
 
-def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
+def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
     """Yield the columns whose aggregate functions cannot undo a value."""
     for name, aggregate in rules.aggregates.items():
         if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_back:
@@ -137,7 +140,7 @@ def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[Refu
         )
 
 
-def _of_nulls(
+def _refused_nulls(
     columns: RowType,
     primary_keys: Collection[str],
     rules: MergeRules,
@@ -169,6 +172,6 @@ def _of_nulls(
 
 
 def _removes(rules: MergeRules, name: str) -> bool:
-    """Whether a delete that is not late removes the whole row."""
+    """Return whether a delete that is not late removes the whole row."""
     group = rules.group_of.get(name)
     return group is not None and group.removes_record

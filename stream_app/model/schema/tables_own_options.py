@@ -77,7 +77,7 @@ class OptionDifference:
 
 
 def is_tables_own(key: str) -> bool:
-    """Whether only the table may set this option, under any of its names."""
+    """Return whether only the table may set this option, under any of its names."""
     option = option_named(key)
     name = key if option is None else option.key
     return name in IMMUTABLE_OPTIONS | _OF_FILES | _OF_ROWS or name.startswith(_FAMILIES)
@@ -91,31 +91,31 @@ def option_differences(
     Raises:
         UsageError: a text is not a value of its option.
     """
-    of_table, differences = schema.options, []
+    options, differences = schema.options, []
     for key, value in configured.items():
         if not is_tables_own(key) or _says_alike(schema, key, value):
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
-        stored = next((of_table[name] for name in names if name in of_table), None)
+        stored = next((options[name] for name in names if name in options), None)
         differences.append(OptionDifference(key=names[0], in_table=stored, configured=value))
     return differences
 
 
 def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
-    """Whether a configured value has the meaning of the table's effective value."""
-    of_table, configured = schema.options, {key: value}
+    """Return whether a configured value has the meaning of the table's effective value."""
+    options, configured = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
         return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)
     if option is SEQUENCE_FIELD:
         return schema.sequence_fields == CoreOptions(configured).columns(SEQUENCE_FIELD)
     if option is not None:
-        return bool(option.read(of_table) == option.read(configured))
+        return bool(option.read(options) == option.read(configured))
     if key.startswith(COLUMN_PREFIX):
-        return _column_rule(of_table, key) == _column_rule({**of_table, **configured}, key)
+        return _column_rule(options, key) == _column_rule({**options, **configured}, key)
     if CORE_KEYS.get(key) is BOOLEAN:  # all default to false
-        return is_on(of_table, key) == is_true(value)
-    return of_table.get(key) == value
+        return is_on(options, key) == is_true(value)
+    return options.get(key) == value
 
 
 def _column_rule(options: Mapping[str, str], key: str) -> object:
@@ -130,9 +130,9 @@ def _column_rule(options: Mapping[str, str], key: str) -> object:
     return options.get(key) if option is None else option.of(column).read(options)
 
 
-def with_configured(of_table: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
+def with_configured(options: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
     """Return a job's options: configured ones override those that others than the table may set."""
     return {
-        **of_table,
+        **options,
         **{key: value for key, value in configured.items() if not is_tables_own(key)},
     }

@@ -18,9 +18,9 @@ def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
 
     Sequence numbers order stream_app's files, and creation times other engines' files.
     """
-    ours: list[DataFileMeta] = []
+    own_files: list[DataFileMeta] = []
     others: list[DataFileMeta] = []
     for file in files:
-        (ours if f"-u-{WRITER}-s-" in file.file_name else others).append(file)
+        (own_files if f"-u-{WRITER}-s-" in file.file_name else others).append(file)
     others.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
-    return others + sorted(ours, key=lambda file: file.min_sequence_number)
+    return others + sorted(own_files, key=lambda file: file.min_sequence_number)

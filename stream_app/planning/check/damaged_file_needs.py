@@ -88,10 +88,10 @@ def next_step(
         return (
             "restore it from a backup: the newest version needs it, and no other version is whole"
         )
-    how = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.number}"
+    flag = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.number}"
     return (
         "the newest version needs it; restore it from a backup, or stop the table's writers and "
-        f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {how}"
+        f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {flag}"
     )
 
 

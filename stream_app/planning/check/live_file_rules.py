@@ -49,11 +49,11 @@ class LiveFiles:
                 self._count(entry, 1)
         for entry in delta:
             if entry.kind is FileKind.DELETE:
-                gone = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
-                if gone is None:
+                deleted = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
+                if deleted is None:
                     impossible.append(entry)
                 else:
-                    self._count(gone, -1)
+                    self._count(deleted, -1)
         return impossible
 
     def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:

@@ -33,12 +33,12 @@ def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecor
     return SumRecord(origin=record.origin, total=total, partitions=partitions)
 
 
-def without_partitions(record: SumRecord, gone: Collection[bytes]) -> SumRecord | None:
+def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumRecord | None:
     """Return the record after the deletion of partitions; None if their sums are unknown."""
     if not record.is_whole or record.partitions is None:
         return None
     partitions = record.partitions
-    return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in gone})
+    return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped})
 
 
 def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
@@ -57,11 +57,11 @@ def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord 
     partitions = None
     if all(side is not None for side in sides):
         names = {name for side in sides for name in side or ()}
-        of_read, of_at, of_newest = (side or {} for side in sides)
+        read_sums, earlier_sums, newest_sums = (side or {} for side in sides)
         sums = {
-            name: of_read.get(name, NO_ROWS)
-            - of_at.get(name, NO_ROWS)
-            + of_newest.get(name, NO_ROWS)
+            name: read_sums.get(name, NO_ROWS)
+            - earlier_sums.get(name, NO_ROWS)
+            + newest_sums.get(name, NO_ROWS)
             for name in names
         }
         partitions = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}

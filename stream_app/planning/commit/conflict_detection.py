@@ -167,7 +167,7 @@ def _overlaps(
 ) -> list[Conflict]:
     """Return the added files of a level above 0 that overlap another file of their level."""
     added = [change for change in changes if change.kind is FileKind.ADD]
-    ours = {change.identity for change in added}
+    added_identities = {change.identity for change in added}
     touched = {(entry.partition, entry.bucket, entry.file.level) for entry in added}
     levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in entries:
@@ -180,7 +180,7 @@ def _overlaps(
         for left, right in pairwise(ordered):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
-            change, against = (left, right) if left.identity in ours else (right, left)
+            change, against = (left, right) if left.identity in added_identities else (right, left)
             clashes.append(
                 Conflict(
                     kind=ConflictKind.KEY_RANGES,
@@ -218,7 +218,7 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:
-            return _of_a_missing_file(conflict, next(_deleting(conflict.change, history), None))
+            return _missing_file_text(conflict, next(_deleting(conflict.change, history), None))
         case ConflictKind.BUCKET_COUNT:
             # Several snapshots may have files of the new number; the first of them is the cause.
             cause = min(
@@ -232,7 +232,7 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
             return f"{conflict.problem}{_by(cause, 'that came with')}", _TWO_COMPACTORS
 
 
-def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
+def _missing_file_text(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
     """Describe the conflict of a file that the snapshot `cause` has deleted."""
     if cause is None or cause.commit_kind is not CommitKind.OVERWRITE:
         return f"{conflict.problem}{_by(cause, 'replaced by')}", _TWO_COMPACTORS

@@ -34,7 +34,7 @@ class IndexFileRewrite:
 def chosen_rewrites(
     live: Iterable[IndexManifestEntry],
     *,
-    gone: Collection[str],
+    deleted_files: Collection[str],
     changed: Collection[str],
     in_one_file: bool,
 ) -> list[IndexFileRewrite]:
@@ -44,11 +44,11 @@ def chosen_rewrites(
 
     Args:
         live: the index files of the bucket.
-        gone: the deleted data files.
+        deleted_files: the deleted data files.
         changed: the data files that get a new deletion vector.
         in_one_file: whether the bucket's vectors must be in one file, so any change affects all.
     """
-    leaving = {*gone, *changed}
+    leaving = {*deleted_files, *changed}
     files = [entry for entry in live if entry.holds_deletion_vectors]
     touched = [entry for entry in files if not leaving.isdisjoint(entry.index_file.data_file_names)]
     if in_one_file and (touched or changed):

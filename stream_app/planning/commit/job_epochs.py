@@ -71,8 +71,8 @@ def carried_epochs(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str,
     These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
     """
     newest = sorted(epochs.items(), key=lambda item: item[1].time_millis, reverse=True)
-    rest = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
-    return dict(newest[:JOBS_KEPT] + rest)
+    young = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
+    return dict(newest[:JOBS_KEPT] + young)
 
 
 def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) -> int | None:

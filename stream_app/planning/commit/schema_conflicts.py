@@ -19,22 +19,24 @@ _MAY_CHANGE = frozenset({"bucket"})
 """Options that may change: partitions record their bucket count, which a commit checks."""
 
 
-def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+def schema_conflict(job_schema: TableSchema, newest: TableSchema) -> str | None:
     """Return the reason why files of this writer's schema must not be committed, else None."""
-    problem = adoption_conflict(ours, newest)
+    problem = adoption_conflict(job_schema, newest)
     if problem is not None:
         return problem
-    of_today = {column.field_id: column for column in newest.fields}
-    for column in ours.fields:
-        now = of_today.get(column.field_id, column)
-        if not keeps_values(column.data_type, now.data_type, by_ids=True):
-            was, is_now = (column_type.data_type.as_nullable() for column_type in (column, now))
-            return f"column {now.name!r} was {was} and is {is_now}"
+    newest_columns = {column.field_id: column for column in newest.fields}
+    for column in job_schema.fields:
+        newest_column = newest_columns.get(column.field_id, column)
+        if not keeps_values(column.data_type, newest_column.data_type, by_ids=True):
+            was, is_now = (
+                column_type.data_type.as_nullable() for column_type in (column, newest_column)
+            )
+            return f"column {newest_column.name!r} was {was} and is {is_now}"
     return None
 
 
 def adoption_conflict(
-    ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
+    job_schema: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
 ) -> str | None:
     """Return the reason why a job of our schema cannot continue with the newest; None if it can.
 
@@ -42,16 +44,16 @@ def adoption_conflict(
         configured: the options of the job's configuration.
     """
     for noun, old, new in (
-        ("primary", ours.primary_keys, newest.primary_keys),
-        ("partition", ours.partition_keys, newest.partition_keys),
+        ("primary", job_schema.primary_keys, newest.primary_keys),
+        ("partition", job_schema.partition_keys, newest.partition_keys),
     ):
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    if ours.kind != newest.kind:
-        was, is_now = ours.kind.bucket_mode, newest.kind.bucket_mode
+    if job_schema.kind != newest.kind:
+        was, is_now = job_schema.kind.bucket_mode, newest.kind.bucket_mode
         return f"its rows found their buckets {was}, and find them {is_now}"
     for key in ENDING_OPTIONS:
-        values = [OPTIONS[key].read(schema.options) for schema in (ours, newest)]
+        values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
     differences = option_differences(newest, configured or {})

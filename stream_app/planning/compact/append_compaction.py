@@ -95,8 +95,8 @@ def plan_round(
     for partition, sub in after.items():
         bins, after[partition] = pick_bins(sub, rules, index_files)
         tasks += [(partition, files) for files in bins]
-    left = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
-    return tasks, left
+    waiting = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
+    return tasks, waiting
 
 
 def pick_bins(
@@ -104,11 +104,11 @@ def pick_bins(
 ) -> tuple[list[Files], SubCoordinator]:
     """Return the full bins of one partition, or all of its files after a long wait."""
     if index_files is None:
-        bins, rest = pack_bins(sub.files, rules)
+        bins, remaining = pack_bins(sub.files, rules)
     else:
-        bins, rest = pack_with_deletions(sub.files, rules, index_files)
+        bins, remaining = pack_with_deletions(sub.files, rules, index_files)
     if bins:
-        return bins, replace(sub, files=rest)
+        return bins, replace(sub, files=remaining)
     age = sub.age + 1
     if age > COMPACT_AGE and len(sub.files) >= _FILES_MIN:
         return [sub.files], SubCoordinator((), age)
@@ -160,8 +160,8 @@ def pack_with_deletions(
             gathered = []
     if gathered:
         bins.append(tuple(gathered))
-    more, rest = pack_bins(others, rules)
-    return bins + more, rest
+    more, remaining = pack_bins(others, rules)
+    return bins + more, remaining
 
 
 def in_sequence(files: Iterable[DataFileMeta]) -> Files:
@@ -203,7 +203,7 @@ def pick_full_rewrite(
         return tuple(queue)
     is_large = [file.file_size >= compaction_file_size for file in queue]
     first = is_large.index(False) if False in is_large else len(queue)
-    rest = tuple(queue[first:])
+    candidates = tuple(queue[first:])
     large = sum(is_large[first:])
-    is_worthwhile = len(rest) >= FULL_COMPACT_MIN_FILE and len(rest) - large > large
-    return rest if is_worthwhile else ()
+    is_worthwhile = len(candidates) >= FULL_COMPACT_MIN_FILE and len(candidates) - large > large
+    return candidates if is_worthwhile else ()

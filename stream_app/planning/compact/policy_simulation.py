@@ -58,27 +58,27 @@ def simulate(
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
-    trigger, written, run_sum, done, picks = rules.run_count_trigger, 0, 0, 0, 0
+    trigger, written, run_sum, simulated, picks = rules.run_count_trigger, 0, 0, 0, 0
     for _ in range(_PICKS_MAX):
-        if done >= flushes:
+        if simulated >= flushes:
             break
         # Below the trigger no rule applies, so these flushes are simulated at once.
         new = max(1, trigger - len(runs))
         run_sum += new * len(runs) + new * (new + 1) // 2
-        done += new
+        simulated += new
         runs[:0] = [RunSize(0, _UNITS)] * new
         picked = rules.pick_sizes(num_levels, runs, rules.size_ratio)
         if picked is None:
             continue
         taken = runs[: picked.count]
         if updates:
-            left = 1.0
+            missing_share = 1.0
             for run in taken:
-                left *= 1 - min(1.0, run.size / keys)
-            merged = math.ceil(keys * (1 - left))
+                missing_share *= 1 - min(1.0, run.size / keys)
+            merged = math.ceil(keys * (1 - missing_share))
         else:
             merged = sum(run.size for run in taken)
         written += merged
         picks += 1
         runs[: picked.count] = [RunSize(picked.output_level, merged)]
-    return SimulatedCost(1 + written / (done * _UNITS), run_sum / done, picks / done)
+    return SimulatedCost(1 + written / (simulated * _UNITS), run_sum / simulated, picks / simulated)

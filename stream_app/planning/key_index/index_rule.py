@@ -42,7 +42,7 @@ class IndexRule:
     deletes_end: bool
 
     def may_have(self, share: int, bucket: int, *, by_rule: bool, has_keys: bool) -> bool:
-        """Whether a new file of a bucket can have keys of a key share.
+        """Return whether a new file of a bucket can have keys of a key share.
 
         Args:
             by_rule: whether the file was written by this rule, which keeps a key in place, or
@@ -60,7 +60,7 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
     return None if make is None else make(schema)
 
 
-def _of_own_buckets(schema: TableSchema) -> IndexRule:
+def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     options = schema.core_options
     shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
     engine = traits_of(options.merge_engine)
@@ -74,7 +74,7 @@ def _of_own_buckets(schema: TableSchema) -> IndexRule:
     )
 
 
-def _of_fixed_buckets(schema: TableSchema) -> IndexRule:
+def _rule_of_fixed_buckets(schema: TableSchema) -> IndexRule:
     return IndexRule(
         keys=schema.trimmed_primary_keys,
         shares=schema.core_options.bucket,
@@ -84,4 +84,7 @@ def _of_fixed_buckets(schema: TableSchema) -> IndexRule:
     )
 
 
-_RULES = {CROSS_PARTITION_KEYED: _of_own_buckets, PARTITION_LOOKUP_KEYED: _of_fixed_buckets}
+_RULES = {
+    CROSS_PARTITION_KEYED: _rule_of_own_buckets,
+    PARTITION_LOOKUP_KEYED: _rule_of_fixed_buckets,
+}

@@ -68,10 +68,10 @@ def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[Spli
     packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
     return [
         SplitGroup(
-            tuple(file for group in some for file in group.files),
-            is_raw=all(len(group.files) == 1 for group in some),
+            tuple(file for group in members for file in group.files),
+            is_raw=all(len(group.files) == 1 for group in members),
         )
-        for some in packed
+        for members in packed
     ]
 
 
@@ -81,7 +81,7 @@ def section_files(section: Section) -> tuple[DataFileMeta, ...]:
 
 
 def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
-    """Whether a section is one file without deletes, whose rows need no merge.
+    """Return whether a section is one file without deletes, whose rows need no merge.
 
     A section of one sorted run has only one file, because files without overlaps are separate
     sections.
@@ -90,7 +90,8 @@ def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
 
 
 def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
-    """Whether each key has at most one unmarked row, in tables with vectors that mark older rows.
+    """Return whether each key has at most one unmarked row, in tables with vectors that mark older
+    rows.
 
     Rows of level 0 have not marked older rows yet.
     """

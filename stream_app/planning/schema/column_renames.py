@@ -124,6 +124,7 @@ class _NameSearch:
         self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
     def decide(self, seen: Collection[str]) -> RenameDecision:
+        """Return the renames of the columns in the messages, or the first problem with one."""
         if problem := self._unclear():
             return problem
         renames: list[Renaming] = []
@@ -196,19 +197,19 @@ class _NameSearch:
 
     def _problem(self, old: str, new: str) -> RenameDecision | None:
         """Return the reason why the table cannot follow a rename; None if it can."""
-        why = ""
+        reason = ""
         if self._reaction is RenameReaction.HOLD:
-            why = "and sync.renames is 'hold'"
+            reason = "and sync.renames is 'hold'"
         elif old in (*self._schema.primary_keys, *self._schema.partition_keys):
-            why = "and it is a column of the key, whose earlier rows may still come"
+            reason = "and it is a column of the key, whose earlier rows may still come"
         elif old.lower() in self._present:
-            why = f"and has a new column {old!r}"
+            reason = f"and has a new column {old!r}"
         elif not self._can_alias:
-            why = "and missing-columns is neither 'warn' nor 'ignore'"
-        if not why:
+            reason = "and missing-columns is neither 'warn' nor 'ignore'"
+        if not reason:
             return None
         return RenameDecision(
-            problem=f"the source has renamed column {old!r} to {new!r}, {why}",
+            problem=f"the source has renamed column {old!r} to {new!r}, {reason}",
             fix=f"stream-app alter TABLE --rename-column {old}={new}, then resume; {_OTHERWISE}",
         )
 

@@ -135,19 +135,21 @@ class KeptColumn:
     Attributes:
         column: the column's type in the table; None: the table does not get the column.
         source_type: the source's type.
-        why: the reason as text.
+        reason: as text.
     """
 
     name: str
     column: DataType | None
     source_type: DataType
-    why: str
+    reason: str
 
     def __str__(self) -> str:
         if self.column is None:
-            return f"the table does not take column {self.name!r} ({self.source_type}): {self.why}"
+            return (
+                f"the table does not take column {self.name!r} ({self.source_type}): {self.reason}"
+            )
         was = f"column {self.name!r} stays {self.column}, and is {self.source_type} in the source"
-        return f"{was}: {self.why}"
+        return f"{was}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +196,24 @@ def evolution(
                     comment=source.comment,
                 )
             )
-    gone = {
+    missing_names = {
         column.name
         for column in schema.fields
         if source_table.is_typed
         and source_table.column(column.name) is None
         and column.default_value is None
     }
-    may_be_null = gone | {
+    may_be_null = missing_names | {
         source_column.name
         for source_column in source_table.columns
         if source_column.data_type.nullable
     }
     # rule 6
-    gone -= {name for name in made_from if may_be_null.isdisjoint(made_from[name])}
+    missing_names -= {name for name in made_from if may_be_null.isdisjoint(made_from[name])}
     changes += (  # rules 3 and 6
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
-        if column.name in gone and _may_be_relaxed(schema, column)
+        if column.name in missing_names and _may_be_relaxed(schema, column)
     )
     return Evolution(tuple(changes), tuple(kept_columns))
 
@@ -250,8 +252,8 @@ def _followed(
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
         merge = merge_types(column.data_type, source_type, options)
-        if why := _why_kept(schema, column, merge):  # rule 5
-            kept_columns = (KeptColumn(column.name, column.data_type, source_type, why),)
+        if reason := _why_kept(schema, column, merge):  # rule 5
+            kept_columns = (KeptColumn(column.name, column.data_type, source_type, reason),)
         elif merge.kind is MergeKind.WIDENED:  # rule 2
             changes.append(ChangeType(column.name, merge.data_type))
         if source.data_type.nullable and _may_be_relaxed(schema, column):  # rule 3

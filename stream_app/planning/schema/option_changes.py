@@ -103,8 +103,8 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
 def _renamed_key(key: str, old: str, new: str) -> str:
     if not key.startswith(_FIELDS):
         return key
-    columns, dot, rest = key.removeprefix(_FIELDS).rpartition(".")
-    return f"{_FIELDS}{_renamed_list(columns, old, new)}{dot}{rest}"
+    columns, dot, setting = key.removeprefix(_FIELDS).rpartition(".")
+    return f"{_FIELDS}{_renamed_list(columns, old, new)}{dot}{setting}"
 
 
 def _renamed_list(columns: str, old: str, new: str) -> str:

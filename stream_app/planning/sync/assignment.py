@@ -33,7 +33,7 @@ class TableLimit:
     FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
     def has_room(self, name: str, names: Collection[str], refused: int) -> bool:
-        """Whether the job has a table, or may create it.
+        """Return whether the job has a table, or may create it.
 
         Args:
             names: the names of tables that it has, or cannot create for now.
@@ -42,14 +42,14 @@ class TableLimit:
         return name in names or len(names) + refused < self.most
 
     @property
-    def why(self) -> str:
-        """Why the job creates no table for a further source table."""
+    def problem(self) -> str:
+        """The reason why the job creates no table for a further source table."""
         return f"the job has {self.most} tables, the most that sync.max-tables allows"
 
     @property
     def reason(self) -> str:
         """The reason why messages of a further source table are quarantined."""
-        return f"{self.why}; to fix: {self.FIX}"
+        return f"{self.problem}; to fix: {self.FIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,8 +96,10 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
     """
     if snapshot is None or changes is None:
         return []
-    gone = (older.name for older in snapshot.columns if changes.column(older.name) is None)
-    return _gathered((name, ONLY_READ) for name in gone)
+    snapshot_names = (
+        older.name for older in snapshot.columns if changes.column(older.name) is None
+    )
+    return _gathered((name, ONLY_READ) for name in snapshot_names)
 
 
 def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
@@ -129,14 +131,14 @@ def shard_differences(shards: Mapping[str, SourceTable]) -> str:
 def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
     first, *others = sorted(shards)
     for name in others:
-        yield from _of_columns(first, shards[first], name, shards[name])
+        yield from _column_differences(first, shards[first], name, shards[name])
         keys = shards[first].primary_keys, shards[name].primary_keys
         if all(keys) and keys[0] != keys[1]:
             key_texts = " and ".join(", ".join(names) for names in keys)
             yield f"the keys of {first} and {name} are {key_texts}"
 
 
-def _of_columns(
+def _column_differences(
     first: str, source: SourceTable, second: str, another: SourceTable
 ) -> Iterator[str]:
     for column in another.columns:

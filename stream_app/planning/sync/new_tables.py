@@ -85,9 +85,9 @@ def new_table(
     key_settings = _KeySettings(name, columns, remarks)
     primary_keys = key_settings.keys("primary-keys", one_table.primary_keys, rules.primary_keys)
     primary_keys = from_source if primary_keys is None else primary_keys
-    of_source_table = rules.multiple_table_partition_keys.get(origin.table, ())
+    source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
     partition_keys = key_settings.keys(
-        "partition-keys", one_table.partition_keys, of_source_table or rules.partition_keys
+        "partition-keys", one_table.partition_keys, source_partition_keys or rules.partition_keys
     )
     for_all = options_for(primary_keys, rules.options)
     remarks += [
@@ -121,11 +121,11 @@ class _KeySettings:
     columns: Collection[str]
     remarks: list[str]
 
-    def keys(self, setting: str, of_table: Names | None, for_all: Names) -> Names | None:
+    def keys(self, setting: str, table_keys: Names | None, for_all: Names) -> Names | None:
         """Return the keys that apply; None without keys, or if the table lacks a column of them."""
-        wanted = for_all if of_table is None else of_table
+        wanted = for_all if table_keys is None else table_keys
         missing = [key for key in wanted if key not in self.columns]
-        if of_table is None:
+        if table_keys is None:
             if missing:
                 self.remarks.append(
                     f"{setting} = {', '.join(for_all)} does not hold: "
@@ -139,4 +139,4 @@ class _KeySettings:
                 where=f"the messages have {', '.join(self.columns)}",
                 fix="name columns of the source table",
             )
-        return of_table
+        return table_keys

@@ -44,9 +44,9 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         CommitConflictError: another engine's commit or a new schema came during the read.
         CommitError: other writers won every race; nothing has changed.
     """
-    if why := why_unsummed(table.schema):
+    if reason := why_unsummed(table.schema):
         raise UsageError(
-            f"the table keeps no checksum of its rows: {why}",
+            f"the table keeps no checksum of its rows: {reason}",
             where=table.location,
             fix="stream-app alter TABLE --set stream-app.row-checksum=true, where the table allows "
             "it (docs/checksums.md)",
@@ -58,14 +58,14 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         rows = summed_rows(table, snapshot, threads=threads)
 
     def record(newest: SumRecord) -> SumRecord:
-        whole = rebased(rows, earlier_record, newest)
-        if whole is None:
+        sums = rebased(rows, earlier_record, newest)
+        if sums is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",
                 where=table.location,
                 fix="run the command again when no other engine writes the table",
             )
-        return whole
+        return sums
 
     return batch_committer(table).commit_analysis(ANALYSIS, row_sums=record)
 

@@ -72,33 +72,33 @@ class DatabaseAsOf:
         )
 
     def _opened(self, name: str) -> tuple[PaimonTable, int]:
-        """Open one table and return it with its snapshot, which must still be the recorded one."""
+        """Open one table and return it with its snapshot, which must still be the version one."""
         place = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
-        at = self.snapshot.tables.get(name)
-        if at is None:
-            why = self.snapshot.left_out.get(name)
+        version = self.snapshot.tables.get(name)
+        if version is None:
+            reason = self.snapshot.left_out.get(name)
             raise UsageError(
-                f"the table {name} does not belong to {place}" + (f": {why}" if why else ""),
+                f"the table {name} does not belong to {place}" + (f": {reason}" if reason else ""),
                 where=self.folder,
                 fix="choose a later one, see stream-app status"
-                if why
+                if reason
                 else known_names(name, self.snapshot.tables),
             )
         table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
         snapshots = table.store.snapshots
         try:
-            is_same = snapshots.snapshot(at.snapshot).time_millis == at.time_ms
+            is_same = snapshots.snapshot(version.snapshot).time_millis == version.time_ms
         except FileNotFoundError:
             is_same = False
         if not is_same:
             raise UsageError(
-                f"snapshot {at.snapshot} of the table {name} has expired, or was rolled back, and "
-                f"{place} with it",
+                f"snapshot {version.snapshot} of the table {name} has expired, or was rolled back, "
+                f"and {place} with it",
                 where=self.folder,
                 fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
                 "the tables keep snapshots longer",
             )
-        return table, at.snapshot
+        return table, version.snapshot
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class PaimonDatabase:
                 "the database has no snapshot of all tables",
                 where=self.folder,
                 fix='set sync.transactions = "whole" for its job; stream-app status says why '
-                "none is recorded",
+                "none is version",
             )
         transactions = [name for snapshot in snapshots for name in snapshot.transactions]
         raise UsageError(
@@ -171,12 +171,12 @@ class PaimonDatabase:
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
-    """Whether every table still has its snapshot.
+    """Return whether every table still has its snapshot.
 
     Args:
         earliest: table → its earliest snapshot; None for a dropped table.
     """
-    firsts = ((at.snapshot, earliest.get(name)) for name, at in snapshot.tables.items())
+    firsts = ((version.snapshot, earliest.get(name)) for name, version in snapshot.tables.items())
     return all(first is not None and first <= number for number, first in firsts)
 
 

@@ -326,10 +326,10 @@ def open_table(
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """Yield at most `limit` rows, and then stop reading."""
-    left = limit
-    while left and (batch := next(batches, None)) is not None:
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
+    remaining = limit
+    while remaining and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, remaining)
+        remaining -= min(remaining, batch.num_rows)
 
 
 def _shown_rows(shown: RowTable, store: FileStoreTable, chosen: Snapshot | None) -> pa.Table:

@@ -263,10 +263,10 @@ def compare_rows(
     example = ""
     for difference in differences(table.layout(), expected, stored):
         extra = difference.added if reports_unexpected else difference.added[:0]
-        missing += len(difference.gone)
+        missing += len(difference.removed)
         wrong += len(difference.changed)
         unexpected += len(extra)
-        for places in (difference.gone, difference.changed, extra):
+        for places in (difference.removed, difference.changed, extra):
             if len(places) and not example:
                 row = difference.batch.slice(int(difference.order[places[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]

@@ -267,7 +267,9 @@ def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
     repeated = distinct[counts > 1]
     if not len(repeated):
         return
-    buckets = [bucket for bucket, of_bucket in sorted(hashes.items()) if repeated[0] in of_bucket]
+    buckets = [
+        bucket for bucket, bucket_hashes in sorted(hashes.items()) if repeated[0] in bucket_hashes
+    ]
     yield _finding(
         f"the index has {len(repeated)} hashes of keys twice, such as {repeated[0]} of bucket "
         + " and ".join(map(str, buckets)),
@@ -283,12 +285,12 @@ def _unknown(
 ) -> Iterator[Finding]:
     """Yield a finding for each bucket with keys whose hashes its index lacks."""
     keys = table.schema.key_type
-    for bucket, of_bucket in sorted(files.items()):
+    for bucket, bucket_files in sorted(files.items()):
         access = table.bucket_files(partition, bucket, columns=keys, system=())
         listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
         unknown = sum(
             int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
-            for file in of_bucket
+            for file in bucket_files
             for batch in access.read(file)
         )
         if unknown:

@@ -98,12 +98,12 @@ class MetadataCheck:
             self.progress("versions", place, len(versions))
             self._manifests.begin_version()
             rules = list(self._version(version, snapshots))
-            of_version = self._manifests.findings + rules
-            if of_version and not self.table.file_io.exists(version.path):
+            version_findings = self._manifests.findings + rules
+            if version_findings and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
             self.versions += 1
-            findings += of_version
+            findings += version_findings
         self.progress("versions", len(versions), len(versions))
         return findings
 
@@ -167,7 +167,7 @@ class MetadataCheck:
             if delta is None:
                 self._live = None
                 return
-            yield from (_of_delta(entry, version.path) for entry in self._live.apply(delta))
+            yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
             touched = delta
         self._metas = base + added
         yield from self._placed(touched)
@@ -302,7 +302,7 @@ def _gained(entry: ManifestEntry) -> int:
     return entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
 
 
-def _of_delta(entry: ManifestEntry, where: str) -> Finding:
+def _delta_finding(entry: ManifestEntry, where: str) -> Finding:
     is_add = entry.kind is FileKind.ADD
     problem = "adds a file that is there" if is_add else "deletes a file that is not there"
     return Finding(

@@ -22,12 +22,12 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     Raises:
         UnsupportedTableError, CorruptFileError: the rows cannot be read.
     """
-    why = why_unsummed(table.schema)
-    if why == NOT_ASKED:
+    reason = why_unsummed(table.schema)
+    if reason == NOT_ASKED:
         return
     snapshot = newest_at_rest(table)
-    if why or snapshot is None:
-        left_out.append(f"checksum of the rows: {why or 'rows of every version wait'}")
+    if reason or snapshot is None:
+        left_out.append(f"checksum of the rows: {reason or 'rows of every version wait'}")
         return
     record = record_below(table, snapshot)
     if not record.is_whole:

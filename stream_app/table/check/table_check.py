@@ -162,10 +162,10 @@ class TableCheck:
             name: a prefix of the texts about the table or branch.
         """
         metadata = MetadataCheck(table, self.progress)
-        of_metadata = [*metadata.run(), *_waiting(table)]
-        for finding in of_metadata:  # first, because the advice names versions
+        metadata_findings = [*metadata.run(), *_waiting(table)]
+        for finding in metadata_findings:  # first, because the advice names versions
             self._lose(finding)
-        yield from of_metadata
+        yield from metadata_findings
         self.report.versions += metadata.versions
         yield from _unknown_findings(table, name)
         if self.quick:
@@ -175,7 +175,7 @@ class TableCheck:
         except UnsupportedTableError as error:
             yield _rows_not_checked(table, name, error.problem)
             return
-        damaged = {finding.where for finding in of_metadata if finding.kind in _PRESENCE}
+        damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
         seen = damaged | looked_into
         files = [file for file in metadata.files.values() if file.path not in seen]
@@ -238,10 +238,10 @@ def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
         yield _rows_not_checked(table, name, problem)
 
 
-def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
+def _rows_not_checked(table: FileStoreTable, name: str, reason: str) -> Finding:
     return Finding(
         kind=FindingKind.NOT_COMPARED,
-        problem=f"{name}rows were not checked: {why}",
+        problem=f"{name}rows were not checked: {reason}",
         where=table.version_root,
         fix="compare the rows with their source by the engine that made the table",
     )

@@ -104,31 +104,33 @@ class CommitConflicts:
         Raises:
             CommitConflictError: a newer schema forbids files that were written by ours.
         """
-        ours = self.table.schema
-        ids = self.table.schemas.ids() or [ours.schema_id]
-        if ids[-1] == ours.schema_id or ids[-1] in self._schemas_seen:
+        schema = self.table.schema
+        ids = self.table.schemas.ids() or [schema.schema_id]
+        if ids[-1] == schema.schema_id or ids[-1] in self._schemas_seen:
             return ids[-1]
-        if ours.schema_id not in ids:
-            problem: str | None = f"schema {ours.schema_id}, by which it writes, is gone"
+        if schema.schema_id not in ids:
+            problem: str | None = f"schema {schema.schema_id}, by which it writes, is gone"
         else:
-            problem = schema_conflict(ours, self.table.schemas.schema(ids[-1]))
+            problem = schema_conflict(schema, self.table.schemas.schema(ids[-1]))
         if problem is not None:
-            raise self._schema_error(problem, [number for number in ids if number > ours.schema_id])
+            raise self._schema_error(
+                problem, [number for number in ids if number > schema.schema_id]
+            )
         self._schemas_seen.add(ids[-1])
         return ids[-1]
 
     def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
         """Return the error. It names the first schema since which every schema conflicts."""
-        schemas, ours = self.table.schemas, self.table.schema
+        schemas, schema = self.table.schemas, self.table.schema
         cause = schemas.schema(later.pop()) if later else schemas.latest()
-        while later and schema_conflict(ours, before := schemas.schema(later.pop())) is not None:
+        while later and schema_conflict(schema, before := schemas.schema(later.pop())) is not None:
             cause = before
         assert cause is not None, "a table has a schema"
         newest = self.table.snapshots.latest_id() or 0
         window = self.table.snapshots.backwards(down_to=max(1, newest - HISTORY_MAX + 1))
         return CommitConflictError(
             f"the table got schema {cause.schema_id} under a job that began with schema "
-            f"{ours.schema_id}: {problem}; {schema_origin(cause, window)}",
+            f"{schema.schema_id}: {problem}; {schema_origin(cause, window)}",
             where=schemas.path(cause.schema_id),
             fix="start the job again: it takes the table as it is then. If the job refuses that, "
             "take the change back",

@@ -139,9 +139,9 @@ class ManifestMerger:
                     unchanged.append(meta)
                     continue
                 added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
-                left = [entry for entry in added if entry.identity not in deleted]
-                if must_change or len(left) < len(added):
-                    yield from left
+                remaining = [entry for entry in added if entry.identity not in deleted]
+                if must_change or len(remaining) < len(added):
+                    yield from remaining
                 else:
                     unchanged.append(meta)
 
@@ -335,12 +335,14 @@ def compacted_index(
     new_entries: list[IndexManifestEntry] = []
     try:
         for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
-            of_bucket = [
+            bucket_changes = [
                 change for change in changes if (change.partition, change.bucket) == bucket
             ]
-            gone = {change.file.file_name for change in of_bucket if change.kind is FileKind.DELETE}
-            _check_deleted(table, latest, live, of_bucket)
-            new_entries += index_changes(table, live, bucket, gone=gone)
+            deleted_names = {
+                change.file.file_name for change in bucket_changes if change.kind is FileKind.DELETE
+            }
+            _check_deleted(table, latest, live, bucket_changes)
+            new_entries += index_changes(table, live, bucket, deleted_files=deleted_names)
     except BaseException:
         for entry in new_entries:
             if entry.kind is FileKind.ADD:
@@ -357,11 +359,11 @@ def _check_deleted(
 ) -> None:
     """Check that a compaction left out as many rows as the deletion vectors mark."""
     bucket = (changes[0].partition, changes[0].bucket)
-    gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
+    deleted_names = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
     missing = sum(
         entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
     )
-    deleted = deleted_rows(table.deletion_vector_files, live, bucket, gone)
+    deleted = deleted_rows(table.deletion_vector_files, live, bucket, deleted_names)
     if deleted != missing:
         error = CommitConflictError(
             f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "

@@ -169,17 +169,17 @@ class CompactCoordinator:
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
-        left = set()
+        waiting = set()
         for bucket in bounds.buckets:
             manager = self._managers[bucket]
             if manager.running is not None or self.failures.must_wait(bucket):
-                left.add(bucket)
+                waiting.add(bucket)
             else:
                 if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
                     self._since[bucket] = self.age_clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
-        return left
+        return waiting
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
@@ -202,14 +202,14 @@ class CompactCoordinator:
     def metrics(self) -> CompactionMetrics:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
-        works = [
+        open_work = [
             OpenWork(work.future, self._since.get(bucket, now))
             for bucket, manager in managers
             if (work := manager.running)
         ]
         return present_metrics(
             [manager.levels for _, manager in managers],
-            works,
+            open_work,
             now=now,
             failed=self.failures.total,
             dropped=self.dropped.total,
@@ -217,7 +217,7 @@ class CompactCoordinator:
         )
 
     def is_idle(self) -> bool:
-        """Whether no compaction runs or waits for its commit."""
+        """Return whether no compaction runs or waits for its commit."""
         return next(self._futures(), None) is None
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
@@ -228,7 +228,7 @@ class CompactCoordinator:
 
     def finished(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
-        done = []
+        results = []
         for bucket, manager in self._managers.items():
             work = manager.finished()
             if work is None:
@@ -236,12 +236,12 @@ class CompactCoordinator:
             error = work.future.exception()
             if error is None:
                 change = work.future.result()
-                done.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
+                results.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket)
                 continue
             self.failures.note(bucket, self.table.paths.bucket(*bucket), error)
             manager.forget_running()
-        return done
+        return results
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results are committed, and update the levels."""
@@ -257,7 +257,7 @@ class CompactCoordinator:
         self._in_doubt.update(compaction.bucket for compaction in finished)
 
     def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
+        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
     ) -> None:
         """Delete the files of results that cannot be committed, and reload their buckets.
 
@@ -265,7 +265,9 @@ class CompactCoordinator:
         """
         finished = list(finished)
         for compaction in finished:
-            self.dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
+            self.dropped.note(
+                compaction.bucket, self.table.paths.bucket(*compaction.bucket), reason
+            )
             if compaction.bucket not in self._in_doubt:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket)

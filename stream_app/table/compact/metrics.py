@@ -130,7 +130,7 @@ class CompactionMetrics:
 
 def present_metrics(
     levels: Collection[Levels],
-    works: Collection[OpenWork],
+    open_work: Collection[OpenWork],
     *,
     now: float,
     failed: int,
@@ -142,7 +142,7 @@ def present_metrics(
     Args:
         now: seconds of the steady clock.
     """
-    unfinished = [work for work in works if not work.future.done()]
+    unfinished = [work for work in open_work if not work.future.done()]
     running = [work.since for work in unfinished if work.future.running()]
     queued = [work.since for work in unfinished if not work.future.running()]
     level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
@@ -156,7 +156,7 @@ def present_metrics(
         waiting_rows=waiting_rows,
         queued=len(queued),
         running=len(running),
-        finished=len(works) - len(unfinished),
+        finished=len(open_work) - len(unfinished),
         oldest_queued_s=now - min(queued, default=now),
         oldest_running_s=now - min(running, default=now),
         failed=failed,

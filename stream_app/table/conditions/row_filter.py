@@ -24,6 +24,9 @@ from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
 
+_KEYS_MAX = 1000
+"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
@@ -64,7 +67,8 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
         raise UsageError(
             f"the condition does not fit the table's columns: {problem}",
             where=str(expression),
-            fix=f"the table has {', '.join(f'{field.name} {field.type}' for field in schema)}",
+            fix="use the table's columns and their types: "
+            + ", ".join(f"{field.name} {field.type}" for field in schema),
         )
     without = [schema.remove(place) for place in range(len(schema))]
     return tuple(
@@ -82,10 +86,6 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
     return None
 
 
-_KEYS_MAX = 1000
-"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
-
-
 @dataclass(frozen=True, slots=True)
 class BucketPruning:
     """Skips buckets by the hashes of the bucket keys that can match."""
@@ -93,7 +93,7 @@ class BucketPruning:
     key_hashes: frozenset[int]
 
     def may_hold(self, entry: ManifestEntry) -> bool:
-        """Whether a row of this entry's bucket can match."""
+        """Return whether a row of this entry's bucket can match."""
         total = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its absolute value is the bucket.
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)

@@ -35,28 +35,28 @@ def changes_of(table: FileStoreTable, number: int) -> Snapshot:
 
 
 def followed_snapshot(
-    table: FileStoreTable, number: int, *, whole: bool = False
+    table: FileStoreTable, number: int, *, all_rows: bool = False
 ) -> Snapshot | None:
     """Return a snapshot by number; None while it is not committed yet.
 
     Args:
-        whole: whether the caller reads all of its rows, rather than its changes.
+        all_rows: whether the caller reads all of its rows, rather than its changes.
 
     Raises:
         UsageError: the snapshot has expired, is missing, or is more than one ahead of the latest.
             The error names the first readable snapshot.
     """
     try:
-        return table.snapshots.snapshot(number) if whole else changes_of(table, number)
+        return table.snapshots.snapshot(number) if all_rows else changes_of(table, number)
     except FileNotFoundError:
         pass
     latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()
-    if earliest is not None and not whole:
+    if earliest is not None and not all_rows:
         earliest = earliest_changes(table)
     if latest is None or earliest is None:
         return None
     # Check again: the snapshot may have just been committed, and a follower must not wait forever.
-    if number <= latest and not _is_there(table, number, whole=whole):
+    if number <= latest and not _is_there(table, number, all_rows=all_rows):
         if number >= earliest:
             raise UsageError(
                 f"snapshot {number} is missing among those from {earliest} to {latest}",
@@ -81,10 +81,10 @@ def followed_snapshot(
     return None
 
 
-def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
+def _is_there(table: FileStoreTable, number: int, *, all_rows: bool) -> bool:
     if table.snapshots.exists(number):
         return True
-    return not whole and number in table.changelogs.ids()
+    return not all_rows and number in table.changelogs.ids()
 
 
 def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:

@@ -141,10 +141,10 @@ class StreamScan:
             splits = self._splits_of(position)
             if splits is None:
                 break
-            left = splits[position.index :]
-            admitted, count = admitted.admit(left)
-            taken += left[:count]
-            if count < len(left):
+            remaining = splits[position.index :]
+            admitted, count = admitted.admit(remaining)
+            taken += remaining[:count]
+            if count < len(remaining):
                 position = position.after(count)
                 break
             position = position.next_snapshot()
@@ -175,7 +175,7 @@ class StreamScan:
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
         """Return all splits of a position's snapshot; None if it is not committed yet."""
-        snapshot = followed_snapshot(self.table, position.snapshot_id, whole=position.is_full)
+        snapshot = followed_snapshot(self.table, position.snapshot_id, all_rows=position.is_full)
         if snapshot is None:
             return None
         if position.is_full:

@@ -212,7 +212,7 @@ def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
 def _is_taken(
     snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
 ) -> bool:
-    """Whether to send a snapshot, whose sequence number must exceed the catalog's last one.
+    """Return whether to send a snapshot, whose sequence number must exceed the catalog's last one.
 
     The newest snapshot is always sent, so that the server reports a problem with it.
     """
@@ -236,20 +236,20 @@ def _updates(
     published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
     """Return the updates from the catalog's state to a version."""
-    ours = {
+    documents = {
         snapshot["snapshot-id"]: snapshot
         for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
     }
     same = _common(published, metadata)
     # Removals come first: after a rollback another snapshot may have the removed number.
-    gone = [
+    removed = [
         snapshot.snapshot_id for snapshot in published.snapshots if snapshot.snapshot_id not in same
     ]
-    replaced = [number for number in gone if number in ours]
+    replaced = [number for number in removed if number in documents]
     if replaced:
         yield RemoveSnapshotsUpdate(snapshot_ids=replaced)
     yield from _schema_updates(published, metadata)
-    yield from _snapshot_updates(published, metadata, ours, same)
+    yield from _snapshot_updates(published, metadata, documents, same)
     if published.current_snapshot_id != metadata.current.snapshot_id or replaced:
         yield SetSnapshotRefUpdate(
             ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=metadata.current.snapshot_id
@@ -264,7 +264,7 @@ def _updates(
     for name, number in metadata.tags.items():
         if name != _MAIN and tags.get(name) != number:
             yield SetSnapshotRefUpdate(ref_name=name, type=SnapshotRefType.TAG, snapshot_id=number)
-    expired = [number for number in gone if number not in ours]
+    expired = [number for number in removed if number not in documents]
     if expired:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired)
     if dropped := sorted(published.properties.keys() & {"comment"} - properties.keys()):
@@ -291,20 +291,20 @@ def _schema_numbers(
 ) -> dict[int, tuple[Any, int]]:
     """Return each schema with its number in the catalog, which counts distinct Iceberg schemas."""
     schemas, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
-    for ours, document in sorted(metadata.schemas.items()):
+    for schema_id, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
         number = next((number for registered, number in schemas if registered == schema), None)
         if number is None:
             number = max(number for _, number in schemas) + 1
             schemas.append((schema, number))
-        numbers[ours] = (schema, number)
+        numbers[schema_id] = (schema, number)
     return numbers
 
 
 def _snapshot_updates(
     published: TableMetadata,
     metadata: IcebergMetadata,
-    ours: Mapping[int, Mapping[str, Any]],
+    documents: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
     """Return updates that add missing snapshots, and set the branch and tags."""
@@ -312,7 +312,7 @@ def _snapshot_updates(
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
             continue
-        document = ours[snapshot.snapshot_id]
+        document = documents[snapshot.snapshot_id]
         in_catalog = {
             "schema-id": numbers[document["schema-id"]][1],
             # A catalog's times must ascend, but a rollback publishes an old snapshot.

@@ -70,12 +70,12 @@ class VectorFiles:
         for file in vectors.values():
             by_path[file.path].append(file)
         written: dict[str, IcebergFile] = {}
-        for path, of_file in by_path.items():
+        for path, file_vectors in by_path.items():
             name = self.files.copied_index_file(path)
             index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
-            data = puffin_of(index_file, of_file)
+            data = puffin_of(index_file, file_vectors)
             self.files.write(path, data)
-            written |= {file.key: replace(file, size=len(data)) for file in of_file}
+            written |= {file.key: replace(file, size=len(data)) for file in file_vectors}
         return written
 
     def delete_unused(self) -> None:

@@ -83,9 +83,9 @@ class CompactionPublisher:
             self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
-        at_fault = [done for done in finished if not outcome.files.isdisjoint(_files(done))]
+        at_fault = [result for result in finished if not outcome.files.isdisjoint(_files(result))]
         self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
-        others = [done for done in finished if done not in at_fault]
+        others = [result for result in finished if result not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:

@@ -28,14 +28,15 @@ class OtherWriters:
     def __post_init__(self) -> None:
         self._known_id = self.state.history.known_id
 
-    def are_too_many(self, ours: Snapshot | None) -> bool:
-        """Whether others commit so often that `compact_due` would not end.
+    def are_too_many(self, published: Snapshot | None) -> bool:
+        """Return whether others commit so often that `compact_due` would not end.
 
         Args:
-            ours: the snapshot that `compact_due` has just published, if any.
+            published: the snapshot that `compact_due` has just published, if any.
         """
         known_id = self.state.history.known_id
-        before, self._count = self._count, self._count + (known_id > self._known_id + bool(ours))
+        before = self._count
+        self._count += known_id > self._known_id + bool(published)
         self._known_id = known_id
         if before < _OVERTAKEN_MAX <= self._count:
             _LOG.warning(

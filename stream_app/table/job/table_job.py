@@ -63,13 +63,13 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     Raises:
         UnsupportedTableError: a job of the older schema cannot continue with it.
     """
-    ours, schemas = table.schema, table.schemas
+    schema, schemas = table.schema, table.schemas
     # One request suffices, because schema numbers have no gaps.
-    if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
+    if not table.file_io.exists(schemas.path(schema.schema_id + 1)):
         return table
     newest = schemas.latest()
     assert newest is not None, "a newer one than ours is there"
-    stored = schemas.schema(ours.schema_id)
+    stored = schemas.schema(schema.schema_id)
     problem = adoption_conflict(stored, newest, table.configured)
     if problem is not None:
         raise UnsupportedTableError(
@@ -80,8 +80,8 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     for difference in schema_differences(stored, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
-    if ours.kind.looks_up_partition:  # the number of key shares is the number of buckets
-        options[_BUCKET] = ours.options[_BUCKET]
+    if schema.kind.looks_up_partition:  # the number of key shares is the number of buckets
+        options[_BUCKET] = schema.options[_BUCKET]
     return replace(table, schema=replace(newest, options=options))
 
 
@@ -160,7 +160,7 @@ class TableJob:
         return -1 if last is None else last
 
     def seems_to_lack(self, epoch: int) -> bool:
-        """Whether the table is open and seems to lack the epoch. Any thread may call it."""
+        """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
         commit = self._commit
         last = -1 if commit is None else commit.last_identifier
         return commit is not None and (last is None or last < epoch)
@@ -183,7 +183,7 @@ class TableJob:
         self._commit = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
-        """Whether the table already has the epoch.
+        """Return whether the table already has the epoch.
 
         Args:
             source_end: the end of the epoch in the source's form.

@@ -27,9 +27,9 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     causes = {
         error.problem if isinstance(error, StreamAppError) else str(error) for error in errors
     }
-    why = f": {'; '.join(sorted(causes))}" if causes else ""
+    causes_text = f": {'; '.join(sorted(causes))}" if causes else ""
     raise CompactionError(
-        f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before{why}",
+        f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before{causes_text}",
         where=table.location,
         fix="remove the cause, and start the job again: it begins with these compactions",
     )

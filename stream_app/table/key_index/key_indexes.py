@@ -239,13 +239,13 @@ class KeyIndexes:
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
         first = merged_from([*(span.rows for span in spans), len(layer.places)])
-        whole = layer
+        merged = layer
         begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):
             begin = spans[first].begin
-            whole = merged_layer(index.layers[first:], is_lowest=begin is None)
-            index.layers[first:] = [whole]
-        saved = files.save(whole, index.places, begin, end)
+            merged = merged_layer(index.layers[first:], is_lowest=begin is None)
+            index.layers[first:] = [merged]
+        saved = files.save(merged, index.places, begin, end)
         files.keep([*spans[:first], saved])
 
     @property

@@ -102,13 +102,15 @@ class KeyPlacement:
 
 
 def _refusal(rows: pa.RecordBatch, refused: Int64s) -> pa.RecordBatch:
-    at = pa.array(refused)
-    names = rows.column(UNCHANGED).take(at)
+    positions = pa.array(refused)
+    names = rows.column(UNCHANGED).take(positions)
     texts = pc.binary_join_element_wise(
         "column", names, "is unchanged and its value was not sent; its row moves to another "
         "partition, where no value is", " ",
     )  # fmt: skip
-    return pa.RecordBatch.from_arrays([rows.column(MESSAGE).take(at), texts], [MESSAGE, REASON])
+    return pa.RecordBatch.from_arrays(
+        [rows.column(MESSAGE).take(positions), texts], [MESSAGE, REASON]
+    )
 
 
 class _DecidedChanges(NamedTuple):
@@ -141,12 +143,13 @@ class _PlacedRows:
         """Yield the rows by partition and bucket, and record their places in the index."""
         changes, placed_changes, keys, places = self._decided
         before = changes.before
-        of_places = np.array([bucket for _, bucket in self.index.places.buckets] or [0], np.int64)
+        stored = [bucket for _, bucket in self.index.places.buckets]
+        stored_buckets = np.array(stored or [0], np.int64)
         opened = self._buckets_of_new_keys()
 
         def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
             stays = (partition == before[key]) | (partition == NOWHERE)
-            return np.where(stays, of_places[places[key]], opened[partition])
+            return np.where(stays, stored_buckets[places[key]], opened[partition])
 
         buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
         self._index_places(
@@ -245,11 +248,11 @@ class _PlacedRows:
         pairs = placed_changes.after[lives] * _BUCKETS + buckets[lives]
         distinct, at = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
-        of_pairs = [
+        pair_places = [
             self.index.places.number((self._partitions[pair // _BUCKETS], pair % _BUCKETS))
             for pair in distinct.tolist()
         ]
-        numbers[lives] = np.array(of_pairs, np.int64)[at]
+        numbers[lives] = np.array(pair_places, np.int64)[at]
         moved = np.flatnonzero(numbers != places)
         if len(moved):
             self.index.move(keys.keys_at(moved), places[moved], numbers[moved].astype(np.int32))

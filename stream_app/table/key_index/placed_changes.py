@@ -84,9 +84,9 @@ def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools,
     """Let the newer row win, and delete the older row in its partition."""
     count = len(changes.key)
     first, last = _bounds(changes.key)
-    left = np.where(changes.ends, NOWHERE, changes.partition)
+    partition_after = np.where(changes.ends, NOWHERE, changes.partition)
     previous = np.empty(count, np.int64)
-    previous[1:] = left[:-1]
+    previous[1:] = partition_after[:-1]
     previous[first] = changes.before[changes.key[first]]
     at = np.arange(count)
     older = at[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
@@ -96,7 +96,7 @@ def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools,
     deletes_older = np.zeros(len(source), np.bool_)
     deletes_older[: len(older)] = True
     after = changes.before.copy()
-    after[changes.key[last]] = left[last]
+    after[changes.key[last]] = partition_after[last]
     return source, partition, deletes_older, after
 
 

@@ -49,6 +49,7 @@ def _bucket_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> MergeTreeWriter:
+    """Return the writer of one bucket, with the buffer and the rules of the table's options."""
     options = table.options
     layout = table.layout()
     merge_function = table.merge_function

@@ -95,7 +95,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
         }
         removed = {file.file_name for file in change.removed}
         removed -= {file.file_name for file in change.added}
-        changes = index_changes(table, live, bucket, gone=removed, deleted=deleted)
+        changes = index_changes(table, live, bucket, deleted_files=removed, deleted=deleted)
     except BaseException:
         table.discard([change])
         raise
@@ -126,7 +126,7 @@ def _rows_above(
 
 
 def _asks_for_keys(table: FileStoreTable) -> bool:
-    """Whether a compaction uses only the keys of rows in higher levels, not their values."""
+    """Return whether a compaction uses only the keys of rows in higher levels, not their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
     is_replaced = (
         table.merges_by_vectors

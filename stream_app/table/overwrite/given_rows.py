@@ -118,9 +118,9 @@ def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
     return int(pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
 
 
-def _refused(table: FileStoreTable, field: DataField, why: str) -> UsageError:
+def _refused(table: FileStoreTable, field: DataField, problem: str) -> UsageError:
     return UsageError(
-        f"rows do not fit column {field.name!r} of type {field.data_type}: {why}",
+        f"rows do not fit column {field.name!r} of type {field.data_type}: {problem}",
         where=table.location,
         fix="convert the values before, or widen the column",
     )

@@ -93,10 +93,10 @@ def changed_files(
     Args:
         marked: names of files whose deletion vectors differ.
     """
-    of_one = set(before) ^ set(after)
-    sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
+    unshared = set(before) ^ set(after)
+    sections = partition_into_sections([*before, *(unshared & set(after))], key_of)
     per_section = [{file for run in section for file in run.files} for section in sections]
-    changed = of_one | {file for file in before if file.file_name in marked}
+    changed = unshared | {file for file in before if file.file_name in marked}
     return set().union(*(files for files in per_section if files & changed))
 
 

@@ -81,8 +81,8 @@ def between(
     Raises:
         UsageError: a version does not exist or has expired, or the end precedes the start.
     """
-    of_tags = isinstance(start, str) or isinstance(end, str)
-    if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and of_tags):
+    names_tags = isinstance(start, str) or isinstance(end, str)
+    if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and names_tags):
         before, after = _snapshot(table, start), _snapshot(table, end)
         _check_order(before.snapshot_id, after.snapshot_id)
         return None if before.snapshot_id == after.snapshot_id else SnapshotPair(before, after)
@@ -108,7 +108,7 @@ def between_timestamps(
     low, high = millis_of(start), millis_of(end)
     if high < low:
         raise UsageError(f"the range ends ({end}) before it begins ({start})", fix="swap the two")
-    before, after = (newest_at(table.snapshots, at) for at in (low, high))
+    before, after = (newest_at(table.snapshots, millis) for millis in (low, high))
     earliest = table.snapshots.earliest_id()
     if after is None or earliest is None or before == after:
         return None

@@ -39,8 +39,8 @@ def interleaved(streams: Iterable[Callable[[], Iterator[T]]], threads: int) -> I
             for _, stream in zip(range(threads), waiting, strict=False):
                 fetch(stream())
             while fetched:
-                done, _ = wait(fetched, return_when=FIRST_COMPLETED)
-                for future in done:
+                completed, _ = wait(fetched, return_when=FIRST_COMPLETED)
+                for future in completed:
                     batches = fetched.pop(future)
                     batch = future.result()
                     if batch is not None:

@@ -62,7 +62,7 @@ class RowChoice:
             raise UsageError(
                 "; ".join(unknown_name("column", name, names) for name in unknown),
                 where=self.table.location,
-                fix=f"the table has {', '.join(names)}",
+                fix=f"name columns that the table has: {', '.join(names)}",
             )
         twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
         if twice:
@@ -82,10 +82,10 @@ class RowChoice:
     def needed_columns(self) -> frozenset[str]:
         """The table's columns that the result and the condition need."""
         wanted = self.table.schema.fields.names if self.columns is None else self.columns
-        of_result = (
+        result_columns = (
             self.calls[name].column.name if name in self.calls else name for name in wanted
         )
-        return frozenset((*of_result, *(self.row_filter.columns if self.row_filter else ())))
+        return frozenset((*result_columns, *(self.row_filter.columns if self.row_filter else ())))
 
     def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the requested rows and columns of a batch with all needed columns."""

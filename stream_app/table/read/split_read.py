@@ -100,7 +100,9 @@ class SplitRead(RowChoice):
                 for file in self._worth_reading(split, files):
                     yield from raw.read(file)
                 continue
-            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_parts, system))
+            merging = self._reader_of_wanted_keys(
+                self._live_rows(split, vectors, merged_parts, system)
+            )
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
@@ -139,7 +141,7 @@ class SplitRead(RowChoice):
             system.add(VALUE_KIND)
         return system
 
-    def _of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
+    def _reader_of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
         """Return a reader without the rows of keys that a condition on the key excludes."""
         if self.row_filter is None or self.watch is not None:
             return files
@@ -161,15 +163,15 @@ class SplitRead(RowChoice):
         names = {file.file_name for file in split.files}
         vectors: BucketVectors = {}
         for entry in split.index_files:
-            of_entry = self.table.deletion_vector_files.read(entry, names)
-            twice = sorted(vectors.keys() & of_entry.keys())
+            entry_vectors = self.table.deletion_vector_files.read(entry, names)
+            twice = sorted(vectors.keys() & entry_vectors.keys())
             if twice:
                 raise CorruptFileError(
                     f"data file {twice[0]} has deletion vectors in two index files",
                     where=self.table.location,
                     fix="roll the table back to a tag",
                 )
-            vectors |= of_entry
+            vectors |= entry_vectors
         return vectors
 
     def _read_columns(self) -> RowType:

@@ -83,14 +83,14 @@ class SplitScan:
         if snapshot is None or not live:
             return []
         warn_of(self.table, "fields of its snapshots", snapshot.unknown_fields)
-        of_files = {name for entry in live for name in entry.file.unknown_fields}
-        warn_of(self.table, "fields of its manifests", sorted(of_files))
+        unknown_fields = {name for entry in live for name in entry.file.unknown_fields}
+        warn_of(self.table, "fields of its manifests", sorted(unknown_fields))
         vectors = self._index_files(snapshot)
         splits = []
         for bucket, files in by_bucket(live).items():
-            of_bucket = vectors.get(bucket, [])
+            bucket_vectors = vectors.get(bucket, [])
             for group in self.groups(files):
-                splits.append(self._split(snapshot, bucket, group, of_bucket))
+                splits.append(self._split(snapshot, bucket, group, bucket_vectors))
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:

@@ -140,10 +140,12 @@ _CONSUMERS = SystemTable(
 def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return facts about a column: its options ``fields.NAME.…`` and their values."""
     split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
-    of_fields = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
+    field_options = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
 
     def texts(name: str, place: int) -> str:
-        return f"[{', '.join(str(option[place]) for option in of_fields if option[0][1] == name)}]"
+        return (
+            f"[{', '.join(str(option[place]) for option in field_options if option[0][1] == name)}]"
+        )
 
     return {
         "field_name": "name",
@@ -205,8 +207,8 @@ def duration_text(millis: int | None) -> str | None:
     text = f"{hours}H" if hours else ""
     text += f"{minutes}M" if minutes else ""
     if seconds % 60 or fraction or not text:
-        rest = f".{fraction:03}".rstrip("0") if fraction else ""
-        text += f"{seconds % 60}{rest}S"
+        decimals = f".{fraction:03}".rstrip("0") if fraction else ""
+        text += f"{seconds % 60}{decimals}S"
     return f"PT{text}"
 
 

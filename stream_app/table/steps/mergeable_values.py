@@ -43,46 +43,52 @@ class MergeableValues:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         reasons: dict[int, str] = {}
-        for how in self.sets:
-            reasons |= _unreadable(how, decoded.changes)
-        for how in self.divided:
-            reasons |= _divided_by_zero(how, decoded.changes)
+        for aggregate in self.sets:
+            reasons |= _unreadable(aggregate, decoded.changes)
+        for aggregate in self.divided:
+            reasons |= _divided_by_zero(aggregate, decoded.changes)
         return decoded.quarantining(messages, reasons)
 
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:
     """Return the step of a table; None if its columns' functions accept every value."""
-    aggregates = [how for how in schema.merge_rules.aggregates.values() if how.column]
-    sets = tuple(how for how in aggregates if how.function in UNIONS)
-    divided = tuple(how for how in aggregates if _divides(how, schema))
+    aggregates = [
+        aggregate for aggregate in schema.merge_rules.aggregates.values() if aggregate.column
+    ]
+    sets = tuple(aggregate for aggregate in aggregates if aggregate.function in UNIONS)
+    divided = tuple(aggregate for aggregate in aggregates if _divides(aggregate, schema))
     if not sets and not divided:
         return None
     return MergeableValues(sets=sets, divided=divided)
 
 
-def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
-    """Whether deletes divide the column, so that zero is an error; floats have no such error."""
-    is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
+def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:
+    """Return whether deletes divide the column, so that zero is an error; floats have no such
+    error.
+    """
+    is_float = schema.fields.field(aggregate.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
-    is_divided = AGGREGATE_FUNCTIONS[how.function].divides and not how.ignores_retract
+    is_divided = AGGREGATE_FUNCTIONS[aggregate.function].divides and not aggregate.ignores_retract
     return is_divided and not is_float and not options[IGNORE_DELETE]
 
 
-def _unreadable(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
+def _unreadable(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
     """Return the unreadable values by message, in a loop over values as in each merge."""
-    values = changes.rows.column(how.column).to_pylist()
+    column, function = aggregate.column, aggregate.function
+    values = changes.rows.column(column).to_pylist()
     return {
-        int(index): f"column {how.column!r}: {how.function} cannot read the value: {wrong}"
+        int(index): f"column {column!r}: {function} cannot read the value: {wrong}"
         for index, value in zip(changes.message_index, values, strict=True)
-        if value is not None and (wrong := unreadable_set(how.function, value)) is not None
+        if value is not None and (wrong := unreadable_set(function, value)) is not None
     }
 
 
-def _divided_by_zero(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
-    column = changes.rows.column(how.column)
+def _divided_by_zero(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
+    column = changes.rows.column(aggregate.column)
     # Among integers and decimals, only zero has the sign 0.
     is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
     undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
     rows = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
-    reason = f"takes 0 back from column {how.column!r}, and {how.function} cannot divide by it"
+    name, function = aggregate.column, aggregate.function
+    reason = f"takes 0 back from column {name!r}, and {function} cannot divide by it"
     return {int(index): reason for index in changes.message_index[rows]}

@@ -53,16 +53,16 @@ class NarrowedColumns:
         """See `Step`."""
         if self.facts.versions is None or not decoded.changes.rows.num_rows:
             return decoded
-        whole = whole_messages(messages)
+        full_messages = whole_messages(messages)
         reasons: dict[int, str] = {}
-        for positions, source_table in self.facts.versions(whole, self.rules.options):
+        for positions, source_table in self.facts.versions(full_messages, self.rules.options):
             column_reasons = self._column_reasons(source_table)
             if not column_reasons:
                 continue
-            at = np.intersect1d(positions, decoded.changes.message_index)
-            times = self._times(whole.take(pa.array(at)))
-            for name, why in column_reasons.items():
-                reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
+            kept_positions = np.intersect1d(positions, decoded.changes.message_index)
+            times = self._times(full_messages.take(pa.array(kept_positions)))
+            for name, reason in column_reasons.items():
+                reasons |= dict.fromkeys(kept_positions[times > self.since[name]].tolist(), reason)
         return decoded.quarantining(messages, reasons)
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
@@ -78,9 +78,13 @@ class NarrowedColumns:
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the times of changes in ms: int64 [n], the minimum for a change without time."""
-        of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
-        of_source = self.facts.change_times
-        millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
+        kafka_times = messages.column("timestamp").cast(_MILLIS, safe=False)
+        change_times = self.facts.change_times
+        millis = (
+            kafka_times
+            if change_times is None
+            else pc.coalesce(change_times(messages), kafka_times)
+        )
         least = np.iinfo(np.int64).min
         return np.asarray(
             pc.fill_null(millis.cast(pa.int64()), least).to_numpy(zero_copy_only=False)

@@ -107,8 +107,10 @@ class DatedPartitions:
         texts = [self._undated(columns, row) for row in first.tolist()]
         reasons = (
             {
-                int(at): _REASON + text
-                for at, partition in zip(decoded.changes.message_index, partition_of, strict=True)
+                int(message): _REASON + text
+                for message, partition in zip(
+                    decoded.changes.message_index, partition_of, strict=True
+                )
                 if (text := texts[partition]) is not None
             }
             if any(text is not None for text in texts)

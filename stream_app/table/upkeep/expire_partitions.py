@@ -144,25 +144,25 @@ class ExpirePartitions:
             if dropped is not None:
                 yield dropped
 
-    def _drop(self, user: str, going: Sequence[DatedPartition]) -> DroppedPartitions | None:
+    def _drop(self, user: str, expiring: Sequence[DatedPartition]) -> DroppedPartitions | None:
         """Drop the partitions that are still too old; None if there are none."""
-        while going:
+        while expiring:
             latest = self.table.snapshots.latest()
             commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
             try:
                 snapshot = commit.drop_partitions(
-                    [partition.partition for partition in going],
+                    [partition.partition for partition in expiring],
                     BATCH_COMMIT_IDENTIFIER,
                     check=self._check,
                 )
-                return DroppedPartitions(snapshot=snapshot, partitions=tuple(going))
+                return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
                 live = FileStoreScan(self.table).live(self.table.snapshots.latest())
                 old = {partition.partition for partition in self._too_old(self._dated(live))}
-                still = [partition for partition in going if partition.partition in old]
-                if len(still) == len(going):  # the conflict has another cause
+                still = [partition for partition in expiring if partition.partition in old]
+                if len(still) == len(expiring):  # the conflict has another cause
                     raise
-                going = still
+                expiring = still
         return None
 
     def _check(self, files: Sequence[ManifestEntry]) -> None:
@@ -187,7 +187,8 @@ class ExpirePartitions:
         for entry in files:
             entries.setdefault(entry.partition, []).append(entry)
         return [
-            self._partition(partition, of_partition) for partition, of_partition in entries.items()
+            self._partition(partition, partition_entries)
+            for partition, partition_entries in entries.items()
         ]
 
     def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:

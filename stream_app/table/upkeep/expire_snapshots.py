@@ -127,12 +127,12 @@ class ExpireSnapshots:
         """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
-        going = self._range(ids, config) if ids else nothing
-        if not going.is_empty:
-            going = self._without_newest_epochs(ids[-1], going)
+        expiring = self._range(ids, config) if ids else nothing
+        if not expiring.is_empty:
+            expiring = self._without_newest_epochs(ids[-1], expiring)
         read = self.table.snapshots.snapshot
-        versions = versions_before(going.end, ids, read, self.table)
-        retained_id = next((number for number in ids if number >= going.end), None)
+        versions = versions_before(expiring.end, ids, read, self.table)
+        retained_id = next((number for number in ids if number >= expiring.end), None)
         retained = read_past_damage(read, retained_id) if retained_id and versions else None
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
@@ -150,7 +150,7 @@ class ExpireSnapshots:
         return SnapshotExpiry(
             versions=versions,
             retained_id=retained_id,
-            kept_by=going.kept_by,
+            kept_by=expiring.kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
@@ -257,24 +257,24 @@ class ExpireSnapshots:
 
     def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
         now = self.table.clock.now_ms()
-        going = snapshot_range(
+        expiring = snapshot_range(
             ids,
             config.snapshots,
             older_than_ms=now - config.snapshots.time_ms,
             limit=config.limit,
             time_of=lambda number: time_of(self.table.snapshots.snapshot, number),
         )
-        if going.is_empty or not config.consumers_keep_snapshots:
-            return going
-        return limited_by_consumer(going, first_wanted(self.table, now))
+        if expiring.is_empty or not config.consumers_keep_snapshots:
+            return expiring
+        return limited_by_consumer(expiring, first_wanted(self.table, now))
 
-    def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
+    def _without_newest_epochs(self, newest: int, expiring: ExpireRange) -> ExpireRange:
         """Return the expiring snapshots without those that alone record a job's newest epoch."""
         snapshots = self.table.snapshots.backwards(begin=newest)
         needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
-        if needed is None or needed >= going.end:
-            return going
-        return replace(going, end=needed, kept_by="the newest epoch of a job")
+        if needed is None or needed >= expiring.end:
+            return expiring
+        return replace(expiring, end=needed, kept_by="the newest epoch of a job")
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""

@@ -91,7 +91,9 @@ class ProtectedVersions:
         Raises:
             CorruptFileError: as `files_needed`.
         """
-        return [needed for branch in self.others for needed in _of_branch(branch, reads, cache)]
+        return [
+            needed for branch in self.others for needed in _files_of_branch(branch, reads, cache)
+        ]
 
     def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
         """Return tagged versions that may share metadata with snapshots in [`begin`, `end`).
@@ -107,7 +109,7 @@ class ProtectedVersions:
         return [self.tags[number] for number in numbers]
 
 
-def _of_branch(
+def _files_of_branch(
     versions: Iterable[NamedVersion], reads: ManifestReads, cache: NeededFilesCache
 ) -> Iterator[NeededFiles]:
     """Yield the files of a branch; for consecutive snapshots only the added files."""

@@ -65,12 +65,12 @@ class OrphanCandidate:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file was left by an interrupted rename or deletion."""
+    """Return whether a file was left by an interrupted rename or deletion."""
     return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
 
 def may_be_cleaned(folder: str, name: str) -> bool:
-    """Whether a file of a folder without data can be an orphan.
+    """Return whether a file of a folder without data can be an orphan.
 
     In folders of versions, any file that is neither a version nor a hint may be an orphan. Other
     folders hold files that no version names: schemas, tags, consumers. The table's own folder has
@@ -165,12 +165,14 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     roots = version_roots(table.file_io, table.location)
-    candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)]
+    candidates = [
+        candidate for root in roots for candidate in _files_of_version_folders(table, root)
+    ]
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
     published = IcebergLeftovers.of_table(table)
-    of_iceberg = [] if published is None else _of_iceberg(table, published.files.folder)
-    candidates += of_iceberg
+    iceberg_files = [] if published is None else _iceberg_candidates(table, published.files.folder)
+    candidates += iceberg_files
     folders: dict[str, int] = {}
     data, threads = list(_data_folders(table, folders)), thread_count(table)
     candidates += [
@@ -186,15 +188,17 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
             reads.add(version, is_branchs=root != table.location)
             versions += 1
     if published is not None:
-        reads.names |= published.used({candidate.name for candidate in of_iceberg})
+        reads.names |= published.used({candidate.name for candidate in iceberg_files})
     removable = orphans(old, reads.names, older_than_millis)
-    going = {file.path for file in removable}
-    left = {
-        candidate.path.rpartition("/")[0] for candidate in candidates if candidate.path not in going
+    removable_paths = {file.path for file in removable}
+    used_folders = {
+        candidate.path.rpartition("/")[0]
+        for candidate in candidates
+        if candidate.path not in removable_paths
     }
     return OrphanPlan(
         files=tuple(removable),
-        folders=tuple(emptied_folders(folders, left, older_than_millis)),
+        folders=tuple(emptied_folders(folders, used_folders, older_than_millis)),
         versions=versions,
     )
 
@@ -287,14 +291,14 @@ class _UsedNames:
         return self._table.file_io.exists(self._table.paths.manifest(name))
 
 
-def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[OrphanCandidate]:
+def _files_of_version_folders(table: FileStoreTable, root: str) -> Iterator[OrphanCandidate]:
     for folder in _NAMED_BY_NOTHING:
         for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
             if may_be_cleaned(folder, candidate.name):
                 yield candidate
 
 
-def _of_iceberg(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
+def _iceberg_candidates(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     return [
         candidate
         for candidate in _files(table, folder)

@@ -64,7 +64,7 @@ def tagged_version(
         UsageError: the version does not exist or has expired.
         OSError: the file system refuses to write the tag.
     """
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         table, snapshot = find()
         if snapshot is None:
             return (table, None), None
@@ -73,7 +73,7 @@ def tagged_version(
         try:
             create_tag(table, tag)
         except UsageError:
-            if not again or not left:
+            if not again or not tries_left:
                 raise
         else:
             return (table, snapshot), name

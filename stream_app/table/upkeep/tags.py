@@ -156,18 +156,18 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
                 where=table.location,
                 fix=f"the table has {', '.join(existing_names) or 'no tags'}",
             )
-    going = [tags[name] for name in dict.fromkeys(names) if name in tags]
+    deleted_tags = [tags[name] for name in dict.fromkeys(names) if name in tags]
     staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
     held = {
         tag.snapshot.snapshot_id: tag.snapshot
-        for tag in going
+        for tag in deleted_tags
         if tag.snapshot.snapshot_id not in staying
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
     # The files of an unreadable tag cannot be determined.
     may_delete = bool(held) and not unreadable
     return TagDeletion(
-        tags=tuple(going),
+        tags=tuple(deleted_tags),
         files=_files(table, list(held.values()), staying) if may_delete else FilesToDelete(),
         held=frozenset(held),
         unreadable=unreadable,
@@ -202,7 +202,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
 
 
 def _files(
-    table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
+    table: FileStoreTable, versions: Sequence[Snapshot], staying: Collection[int]
 ) -> FilesToDelete:
     """Return the files that only these versions have.
 
@@ -212,7 +212,7 @@ def _files(
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     numbers = {*staying, *table.snapshots.ids()}
-    near = {n for version in going for n in nearest_numbers(version.snapshot_id, numbers)}
+    near = {n for version in versions for n in nearest_numbers(version.snapshot_id, numbers)}
     neighbours = [
         protected.tags[number] if number in staying else table.snapshots.snapshot(number)
         for number in sorted(near)
@@ -224,7 +224,7 @@ def _files(
     if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)
-    for version in going:
+    for version in versions:
         add_live_files(collector, version, needed)
         collector.add_manifest_lists(version)
         collector.add_indexes(version)

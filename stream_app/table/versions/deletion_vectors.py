@@ -47,24 +47,24 @@ def index_changes(
     live: Sequence[IndexManifestEntry],
     bucket: BucketId,
     *,
-    gone: Collection[str] = (),
+    deleted_files: Collection[str] = (),
     deleted: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
     """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
         live: the live index files of the table, or of the bucket.
-        gone: names of data files that a compaction or an overwrite deletes.
+        deleted_files: names of data files that a compaction or an overwrite deletes.
         deleted: data file → rows to delete, in addition to those already deleted.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
     """
     deleted = deleted or {}
-    assert deleted.keys().isdisjoint(gone), "no rows are deleted of a file that is gone"
+    assert deleted.keys().isdisjoint(deleted_files), "no rows are deleted of a file that is gone"
     plan = chosen_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
-        gone=gone,
+        deleted_files=deleted_files,
         changed=deleted.keys(),
         in_one_file=table.kind.has_buckets,
     )

@@ -77,9 +77,9 @@ class LookupReader:
             case LookupPart.WHOLE:
                 return self._files().read_places(file)
             case LookupPart.PARTS:
-                return self._of_parts(file)
+                return self._rows_of_parts(file)
             case LookupPart.COPY:
-                return self._of_copy(file)
+                return self._rows_of_copy(file)
 
     def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:
         files = self.table.bucket_files(
@@ -87,11 +87,11 @@ class LookupReader:
         )
         return replace(files, vectors=dict(self.vectors))
 
-    def _of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         first = self.table.schema.trimmed_primary_keys[0]
         return self._files(PartsOfKeys(first, self._keys())).read_places(file)
 
-    def _of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
         if not keys_in(file, self._keys(), self.table.key_of):
             return
@@ -121,9 +121,9 @@ class LookupReader:
                 return
         except BROKEN as error:
             self.copies.forget(copied, error)
-        for batch, places in self._of_parts(file):
-            rest = places >= end
-            yield batch.filter(pa.array(rest)), places[rest]
+        for batch, places in self._rows_of_parts(file):
+            is_unread = places >= end
+            yield batch.filter(pa.array(is_unread)), places[is_unread]
 
     def _copied_files(self) -> BucketFiles:
         """Return the access to files by a local copy's columns: only the key, or whole rows."""
@@ -194,12 +194,12 @@ def version_lookup(
 ) -> VersionLookup:
     """Return a lookup of whole row versions by the source's key, for a table with a history."""
     schema = table.schema
-    of_source = schema.fields.project(schema.trimmed_primary_keys[:-1])
-    count = len(of_source.names)
+    source_key = schema.fields.project(schema.trimmed_primary_keys[:-1])
+    count = len(source_key.names)
     return VersionLookup(
         layout=table.layout(),
-        key_of=key_order_of(of_source.types),
-        key_at=partial(_key_at, of_source),
+        key_of=key_order_of(source_key.types),
+        key_at=partial(_key_at, source_key),
         file_key_of=lambda key: table.key_of(key)[:count],
         # Local copies find rows by the whole key.
         read=_reader_of_keys(table, (partition, bucket), schema.fields, vectors, copies=None),

@@ -67,16 +67,16 @@ class ManifestReads:
         for meta in metas:
             if meta.file_name not in self._manifests:
                 self._manifests[meta.file_name] = self._manifest(meta)
-            of_manifest = self._manifests[meta.file_name]
-            if of_manifest is None:
+            manifest_entries = self._manifests[meta.file_name]
+            if manifest_entries is None:
                 return None
-            entries += of_manifest
+            entries += manifest_entries
         return entries
 
     def added_entries(self, name: str) -> list[ManifestEntry]:
         """Return the ADD entries of a list's existing manifests, of which each counts by itself."""
         manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
-        entries = [entry for of_manifest in manifests for entry in of_manifest or ()]
+        entries = [entry for manifest_entries in manifests for entry in manifest_entries or ()]
         return [entry for entry in entries if entry.kind is FileKind.ADD]
 
     def index_entries(self, name: str) -> list[IndexManifestEntry] | None:
@@ -112,11 +112,11 @@ class ManifestReads:
         self.prefetch(lists, with_manifests=True)
         entries: list[ManifestEntry] = []
         for name in lists:
-            of_list = self.entries(name)
-            if of_list is None and not may_be_gone:
+            listed_entries = self.entries(name)
+            if listed_entries is None and not may_be_gone:
                 for meta in self.table.manifests.read_list(name):
                     self.table.manifests.read_manifest(meta.file_name, meta.file_size)
-            entries += of_list or ()
+            entries += listed_entries or ()
         return entries
 
     def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:

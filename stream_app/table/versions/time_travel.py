@@ -77,7 +77,7 @@ def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
     if version.timestamp is not None:
         return _at_time(table, version.timestamp)
     if version.watermark is not None:
-        return _of_watermark(table, version.watermark)
+        return _snapshot_of_watermark(table, version.watermark)
     return table.snapshots.latest()
 
 
@@ -108,7 +108,7 @@ def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | 
 
 
 def names_version(table: FileStoreTable) -> bool:
-    """Whether the table's options name the version for batch reads.
+    """Return whether the table's options name the version for batch reads.
 
     Raises:
         UsageError: the options name several versions.
@@ -225,17 +225,17 @@ def millis_of(timestamp: Timestamp) -> int:
     """
     if isinstance(timestamp, int):
         return timestamp
-    at = timestamp
-    if isinstance(at, str):
+    moment = timestamp
+    if isinstance(moment, str):
         try:
-            at = datetime.datetime.fromisoformat(at)
+            moment = datetime.datetime.fromisoformat(moment)
         except ValueError:
             raise UsageError(
                 f"{timestamp!r} is not a timestamp",
                 fix="write 2026-01-31, 2026-01-31T12:00:00, 2026-01-31T12:00:00.123+01:00, or "
                 "milliseconds since 1970",
             ) from None
-    return round(at.timestamp() * 1000)
+    return round(moment.timestamp() * 1000)
 
 
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
@@ -254,7 +254,7 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     )
 
 
-def _of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
+def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
     newest: int | None = None
     for number in table.snapshots.ids():
         snapshot = table.snapshots.snapshot(number)

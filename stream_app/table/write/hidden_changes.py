@@ -101,8 +101,8 @@ class HiddenChangesOfBucket:
         files = [self._file(entry) for entry in self._files()]
         stored = (file.rows for file in files if since is None or file.newest >= since)
         for rows in (*stored, *self._numbered()):
-            at, rows_of_keys = rows_with_keys(keys, rows, keys.schema.names)
-            places.append(at)
+            key_places, rows_of_keys = rows_with_keys(keys, rows, keys.schema.names)
+            places.append(key_places)
             parts.append(rows_at(rows, rows_of_keys))
         return RowsOfKeys(np.concatenate(places), pa.concat_batches(parts))
 
@@ -117,11 +117,14 @@ class HiddenChangesOfBucket:
         files, added = self._files(), self._numbered()
         count = sum(rows.num_rows for rows in added)
         merged = files_to_merge([entry.index_file.row_count for entry in files], count)
-        older = [self._file(files[at]).rows for at in merged]
+        older = [self._file(files[place]).rows for place in merged]
         written = self._write(self._newest([*older, *added]), self._next_number + len(added) - 1)
         self._added = []
-        self._entries = [*(entry for at, entry in enumerate(files) if at not in merged), *written]
-        return (*(files[at].as_delete() for at in merged), *written)
+        self._entries = [
+            *(entry for place, entry in enumerate(files) if place not in merged),
+            *written,
+        ]
+        return (*(files[place].as_delete() for place in merged), *written)
 
     def _newest(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without those that are too old."""
@@ -138,10 +141,10 @@ class HiddenChangesOfBucket:
     def _numbered(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
         number = self._next_number
-        return [_with_number(rows, number + at) for at, rows in enumerate(self._added)]
+        return [_with_number(rows, number + place) for place, rows in enumerate(self._added)]
 
     def _files(self) -> Sequence[IndexManifestEntry]:
-        """The bucket's files in the newest snapshot, which has all earlier epochs."""
+        """Return the bucket's files in the newest snapshot, which has all earlier epochs."""
         if self._entries is None:
             latest = None if self.table.is_emptied else self.table.snapshots.latest()
             manifest = index_manifest(self.table, latest.index_manifest if latest else None)
@@ -166,6 +169,7 @@ class HiddenChangesOfBucket:
         return HiddenRows(rows, pc.max(starts).as_py())
 
     def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
+        """Write rows to index files, which `number` orders, and return their ADD entries."""
         name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
         files = self.table.bucket_files(self.partition, self.bucket)
         folder = self.table.paths.index_folder_of(self.partition, self.bucket)
@@ -198,11 +202,11 @@ def files_to_merge(row_counts: Sequence[int], added: int) -> list[int]:
     These are the smaller files, as long as the next one has at most twice the rows so far.
     """
     merged: list[int] = []
-    for at in sorted(range(len(row_counts)), key=lambda at: row_counts[at]):
-        if row_counts[at] > 2 * added:
+    for place in sorted(range(len(row_counts)), key=lambda at: row_counts[at]):
+        if row_counts[place] > 2 * added:
             break
-        merged.append(at)
-        added += row_counts[at]
+        merged.append(place)
+        added += row_counts[place]
     return merged
 
 

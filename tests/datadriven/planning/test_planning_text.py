@@ -165,7 +165,7 @@ def names_in(case: Case, key: str) -> list[str]:
 def rewrite(case: Case) -> str:
     rewritten = chosen_rewrites(
         [index_entry_of(line) for line in case.input_lines],
-        gone=names_in(case, "gone"),
+        deleted_files=names_in(case, "gone"),
         changed=names_in(case, "changed"),
         in_one_file="in-one-file" in case.args,
     )

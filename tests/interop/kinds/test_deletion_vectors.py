@@ -256,7 +256,7 @@ def compact(table: FileStoreTable, entry: ManifestEntry) -> None:
     )
     live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
     bucket = (entry.partition, entry.bucket)
-    changes = index_changes(table, live, bucket, gone=[entry.file.file_name])
+    changes = index_changes(table, live, bucket, deleted_files=[entry.file.file_name])
     publish(table, CommitKind.COMPACT, changes, [entry.as_delete(), replace(entry, file=file)])
 
 
@@ -352,7 +352,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
         )  # fmt: skip
 
     bucket = (first.partition, first.bucket)
-    before_first = index_changes(table, index(), bucket, gone=[name])
+    before_first = index_changes(table, index(), bucket, deleted_files=[name])
     assert problem(before_first) is None
     paimon_java.delete_rows(location, {name: [0]})
     assert (
@@ -360,7 +360,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
         == f"rows of {name}, which the commit replaces, were deleted meanwhile"
     )
 
-    before_second = index_changes(table, index(), bucket, gone=[name])
+    before_second = index_changes(table, index(), bucket, deleted_files=[name])
     assert problem(before_second) is None
     [old] = index()
     paimon_java.delete_rows(location, {name: [1]})

@@ -182,7 +182,7 @@ def test_the_functions_that_count_are_those_whose_values_change(
     """Two rows, stored a second time, as an emptied checkpoint would have it."""
     kind, *values = FUNCTION_COLUMNS[function]
     for more in ({}, {"fields.v.distinct": "true"}, {"fields.v.nested-key": "a"}):
-        if "nested-key" in str(more) and not AGGREGATE_FUNCTIONS[function].of_rows:
+        if "nested-key" in str(more) and not AGGREGATE_FUNCTIONS[function].needs_rows:
             continue
         if "ts-field" in str(more) or (function == "merge_map_with_keytime" and more):
             continue

@@ -66,7 +66,10 @@ def refusals_rows() -> list[list[str]]:
         )
         why = ". ".join(
             part
-            for part in (refusal.why[:1].upper() + refusal.why[1:], "*May go*" * refusal.may_go)
+            for part in (
+                refusal.reason[:1].upper() + refusal.reason[1:],
+                "*May go*" * refusal.may_go,
+            )
             if part
         )
         rows.append([f"`{key}`", refusal.values.text, purposes, f"{why}." if why else ""])

@@ -158,7 +158,7 @@ class TableChanges:
         old, new = differing.older[differ], differing.newer[differ]
         first = np.minimum(old, new)
         added = differing.added[~is_end[differing.added]]
-        gone = differing.gone if self.is_whole else differing.gone[:0]
+        gone = differing.removed if self.is_whole else differing.removed[:0]
         gone = np.concatenate((gone, differing.older[ends]))
         before_count = len(old) if self.table.options.writes_changelog else 0
         kinds = [

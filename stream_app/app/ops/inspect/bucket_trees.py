@@ -180,7 +180,7 @@ def level_rows(
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_level_row(table, list(members), at, planned) for at, members in groups]
+    return [_level_row(table, list(members), place, planned) for place, members in groups]
 
 
 def run_rows(
@@ -192,18 +192,20 @@ def run_rows(
         return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
-    return [_level_row(table, list(members), at[:3], NextCompactions()) for at, members in groups]
+    return [
+        _level_row(table, list(members), place[:3], NextCompactions()) for place, members in groups
+    ]
 
 
 def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
     """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
-    for at, members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
+    for place, members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
         tree = list(members)
-        name = f"{at[0]} " if at[0] else ""
+        name = f"{place[0]} " if place[0] else ""
         size = size_text(sum(run.bytes for run in tree))
-        picture.append(f"{name}bucket {at[1]}", style="bold")
+        picture.append(f"{name}bucket {place[1]}", style="bold")
         picture.append(f": {_count(len(tree), 'sorted run')}, {size}\n")
         shown = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
         for run in shown:
@@ -215,7 +217,7 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
             picture.append(f", {_keys_text(run)}\n")
         if len(shown) < len(tree):
             picture.append(f"  … and {len(tree) - len(shown)} more\n")
-        picture.append(f"  {planned.of_bucket(at, len(tree))}\n", style="dim")
+        picture.append(f"  {planned.of_bucket(place, len(tree))}\n", style="dim")
     picture.rstrip()
     return picture
 
@@ -237,11 +239,11 @@ def _count(number: int, noun: str) -> str:
 def _level_row(
     table: FileStoreTable,
     entries: Sequence[ManifestEntry],
-    at: tuple[str, int, int],
+    place: tuple[str, int, int],
     planned: NextCompactions,
 ) -> LevelRow:
     """Return the row of one level, or of one sorted run, with the totals of its files."""
-    partition, bucket, level = at
+    partition, bucket, level = place
     files = [entry.file for entry in entries]
     delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
@@ -256,5 +258,5 @@ def _level_row(
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
         max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),
-        next=planned.of_level(at),
+        next=planned.of_level(place),
     )

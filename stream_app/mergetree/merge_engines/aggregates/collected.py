@@ -57,9 +57,9 @@ def _all(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
 
 
 def _distinct(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-    of_pair = _pairs(nested, elements)
-    stands = np.flatnonzero(standing_elements(elements, of_pair))
-    distinct = elements.where(stands).where(first_of_each(of_pair[stands]))
+    pairs = _pairs(nested, elements)
+    stands = np.flatnonzero(standing_elements(elements, pairs))
+    distinct = elements.where(stands).where(first_of_each(pairs[stands]))
     return nested_elements(nested, distinct, count)
 
 
@@ -68,17 +68,17 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.places))))
 
 
-def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
+def _left_over(pairs: Indices, undoes: Mask) -> Indices:
     """Return the places of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
 
-        of_pair   [0, 0, 0, 0]
+        pairs     [0, 0, 0, 0]
         undoes    [F, T, T, F]
         [3]
     """
-    order = np.argsort(of_pair, kind="stable")
-    group, is_add = of_pair[order], ~undoes[order]
+    order = np.argsort(pairs, kind="stable")
+    group, is_add = pairs[order], ~undoes[order]
     change = np.where(is_add, 1, -1)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     ends = np.append(starts[1:], len(group)) - 1
@@ -88,10 +88,10 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
     # group to group lets one running minimum serve all groups.
     falls = group * (2 * len(group) + 2)
     lowest = np.minimum.accumulate(level - falls) + falls
-    left = level[ends] - np.minimum(lowest[ends], 0)
+    remaining = level[ends] - np.minimum(lowest[ends], 0)
     adds = np.cumsum(is_add)
     behind = np.repeat(adds[ends], ends - starts + 1) - adds
-    is_left = is_add & (behind < np.repeat(left, ends - starts + 1))
+    is_left = is_add & (behind < np.repeat(remaining, ends - starts + 1))
     return np.sort(order[np.flatnonzero(is_left)])
 
 
@@ -143,10 +143,10 @@ def partially_updated_rows(
         elements, _ = _without_nulls(nested, elements)
         elements = elements.in_order()
         rows = nested.children[0].take(pa.array(elements.places))
-        of_pair = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
-        firsts = first_of_each(of_pair)
-        chosen = of_pair[firsts]
-        fields = [_newest_values(values, of_pair, chosen) for values in rows.flatten()]
+        pairs = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
+        firsts = first_of_each(pairs)
+        chosen = pairs[firsts]
+        fields = [_newest_values(values, pairs, chosen) for values in rows.flatten()]
         merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
         return nested.with_children((merged,), elements.segments[firsts], count)
 
@@ -166,21 +166,21 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
     return elements, rows
 
 
-def _newest(elements: Elements, of_pair: Indices) -> Elements:
+def _newest(elements: Elements, pairs: Indices) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
-    stands = np.flatnonzero(standing_elements(elements, of_pair))
-    elements, of_pair = elements.where(stands), of_pair[stands]
+    stands = np.flatnonzero(standing_elements(elements, pairs))
+    elements, pairs = elements.where(stands), pairs[stands]
     order = np.lexsort((elements.rank, elements.segments))
-    ordered, of_pair = elements.where(order), of_pair[order]
-    firsts = first_of_each(of_pair)
-    last = np.zeros(int(of_pair.max(initial=-1)) + 1, np.int64)
-    last[of_pair] = np.arange(len(of_pair))  # the last of several numbers for one place wins
-    return ordered.where(last[of_pair[firsts]])
+    ordered, pairs = elements.where(order), pairs[order]
+    firsts = first_of_each(pairs)
+    last = np.zeros(int(pairs.max(initial=-1)) + 1, np.int64)
+    last[pairs] = np.arange(len(pairs))  # the last of several numbers for one place wins
+    return ordered.where(last[pairs[firsts]])
 
 
-def _newest_values(values: pa.Array, of_pair: Indices, chosen: Indices) -> pa.Array:
-    last = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
+def _newest_values(values: pa.Array, pairs: Indices, chosen: Indices) -> pa.Array:
+    last = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    last[of_pair[valid]] = valid
+    last[pairs[valid]] = valid
     places = last[chosen]
     return values.take(pa.array(places, mask=places < 0))

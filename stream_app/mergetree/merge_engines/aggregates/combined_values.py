@@ -52,8 +52,8 @@ def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: C
     places, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
     ends = np.cumsum(sizes)
     rows = np.full(len(sizes), -1, dtype=np.int64)
-    some = np.flatnonzero(sizes)
-    rows[some] = changes.rows[places[ends[some] - 1]]
+    filled = np.flatnonzero(sizes)
+    rows[filled] = changes.rows[places[ends[filled] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return rows

@@ -158,16 +158,16 @@ def pair_numbers(segments: Indices, codes: Indices) -> Indices:
     return numbered
 
 
-def standing_elements(elements: Elements, of_pair: Indices) -> Mask:
+def standing_elements(elements: Elements, pairs: Indices) -> Mask:
     """Return the mask of elements after the last undoing one of their pair: bool [m]."""
     if not elements.undoes.any():
-        return np.ones(len(of_pair), np.bool_)
-    undone = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
-    np.maximum.at(undone, of_pair[elements.undoes], elements.changes[elements.undoes])
-    mask: Mask = ~elements.undoes & (elements.changes > undone[of_pair])
+        return np.ones(len(pairs), np.bool_)
+    undone = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
+    np.maximum.at(undone, pairs[elements.undoes], elements.changes[elements.undoes])
+    mask: Mask = ~elements.undoes & (elements.changes > undone[pairs])
     return mask
 
 
-def first_of_each(of_pair: Indices) -> Indices:
+def first_of_each(pairs: Indices) -> Indices:
     """Return the place of each pair's first element, ascending: int64 [pairs]."""
-    return np.sort(np.unique(of_pair, return_index=True)[1])
+    return np.sort(np.unique(pairs, return_index=True)[1])

@@ -95,11 +95,11 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         keys = np.where(
             is_full[both.segments], -np.arange(len(both.places)) - 1, codes[both.places]
         )
-        of_pair = pair_numbers(both.segments, keys - keys.min(initial=0))
-        firsts = first_of_each(of_pair)
+        pairs = pair_numbers(both.segments, keys - keys.min(initial=0))
+        firsts = first_of_each(pairs)
         last = np.zeros(len(firsts), np.int64)
-        last[of_pair] = np.arange(len(of_pair))
-        return both.where(last[of_pair[firsts]])
+        last[pairs] = np.arange(len(pairs))
+        return both.where(last[pairs[firsts]])
 
     def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
         held, undone = held.where(valid[held.places]), undone.where(valid[undone.places])
@@ -110,11 +110,11 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         held = held.where(~np.isin(both[: len(held.places)], both[len(held.places) :]))
         if not aggregate.nested_key:
             return held
-        of_pair = pair_numbers(held.segments, codes[held.places])
-        firsts = first_of_each(of_pair)
+        pairs = pair_numbers(held.segments, codes[held.places])
+        firsts = first_of_each(pairs)
         last = np.zeros(len(firsts), np.int64)
-        last[of_pair] = np.arange(len(of_pair))
-        return held.where(last[of_pair[firsts]])
+        last[pairs] = np.arange(len(pairs))
+        return held.where(last[pairs[firsts]])
 
     return _in_rounds(nested, changes, add, take_back)
 

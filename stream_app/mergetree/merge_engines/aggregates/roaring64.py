@@ -103,10 +103,10 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
     A node's children follow it, so the leaves can be read in one pass.
     """
-    (left,) = struct.unpack_from("<q", data, 1)
+    (leaves_left,) = struct.unpack_from("<q", data, 1)
     index_of: dict[int, int] = {}
     at = 9
-    while left:
+    while leaves_left:
         form, prefix_bytes = data[at], data[at + 3]
         at += 4 + prefix_bytes
         if form != _LEAF:
@@ -115,7 +115,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
         key = int.from_bytes(data[at : at + _KEY_BYTES], "big")
         (index_of[key],) = struct.unpack_from("<q", data, at + _KEY_BYTES)
         at += _KEY_BYTES + _INDEX_BYTES
-        left -= 1
+        leaves_left -= 1
     return index_of, at
 
 

@@ -55,8 +55,8 @@ def integers(column: pa.Array) -> Integers:
     """Return the unscaled numbers of decimals of any precision: object [n]."""
     limbs = _limbs(column)
     low = limbs[:, 0].astype(np.uint64).astype(object)
-    whole: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
-    return whole
+    numbers: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
+    return numbers
 
 
 def from_compact_integers(values: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
@@ -220,11 +220,11 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
             if kind.precision <= STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
             return from_compact_integers(total, changes.any(counts), kind)
-    whole = integers(column)[changes.rows]
+    numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)
     for segments, places in changes.rounds(counts):
-        signed = np.where(minus[places], -whole[places], whole[places])
+        signed = np.where(minus[places], -numbers[places], numbers[places])
         added = np.where(has[segments], result[segments] + signed, signed)
         result[segments] = added
         has[segments] = ~overflows(added, kind, is_sum=True)
@@ -236,11 +236,11 @@ def _decimal_product(
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     kind = column.type
-    whole = integers(column)[changes.rows]
+    numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)
     for segments, places in changes.rounds(counts):
-        factors, before, had = whole[places], result[segments], has[segments]
+        factors, before, had = numbers[places], result[segments], has[segments]
         divides = minus[places]
         ones = np.where(divides & had, factors, 1)
         divided = quotient(before, ones, kind.scale)

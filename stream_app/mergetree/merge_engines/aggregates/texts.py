@@ -55,15 +55,17 @@ def _joined(
     has = bounds[1:] > bounds[:-1]
     is_behind = np.ones(len(rows) + 1, np.bool_)
     is_behind[bounds[:-1]] = False
-    at = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
+    text_places = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
     ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
     taken = np.full(ends[-1], len(texts))
-    taken[at] = rows
+    taken[text_places] = rows
     both = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = both.take(pa.array(taken)).buffers()
-    of_segments = np.frombuffer(offsets, np.int32)[ends]
+    segment_offsets = np.frombuffer(offsets, np.int32)[ends]
     validity = pa.array(has if is_text is None else is_text).buffers()[1]
-    return pa.Array.from_buffers(texts.type, len(has), [validity, pa.py_buffer(of_segments), data])
+    return pa.Array.from_buffers(
+        texts.type, len(has), [validity, pa.py_buffer(segment_offsets), data]
+    )
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:

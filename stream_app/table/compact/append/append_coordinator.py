@@ -74,7 +74,7 @@ class AppendCompactCoordinator:
         self.failures = FailedAppendTasks(CompactionFailures(table.clock))
         self.dropped = DroppedCompactions()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
-        self.back_pressure = BackPressure(table.paths, {}, self.failures.of_buckets)
+        self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
         self.rounds = AppendRounds(table)
         self._running: dict[str, _Running] = {}
         self._partitions: frozenset[bytes] | None = None
@@ -139,7 +139,7 @@ class AppendCompactCoordinator:
         return set()
 
     def is_idle(self) -> bool:
-        """Whether no task runs, is planned, or waits for its commit."""
+        """Return whether no task runs, is planned, or waits for its commit."""
         return self.rounds.running is None and not self._running
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
@@ -165,7 +165,7 @@ class AppendCompactCoordinator:
             (),
             [OpenWork(work.future, work.since) for work in list(self._running.values())],
             now=self.age_clock.steady_seconds(),
-            failed=self.failures.of_buckets.total,
+            failed=self.failures.bucket_failures.total,
             dropped=self.dropped.total,
         )
 
@@ -182,24 +182,24 @@ class AppendCompactCoordinator:
         It also starts newly planned tasks, for callers that only wait.
         """
         self._trigger()
-        done = []
+        results = []
         for name, running in list(self._running.items()):
             if not running.future.done():
                 continue
             error = running.future.exception()
             if error is None:
                 unit, change = running.request.unit, running.future.result()
-                done.append(FinishedCompaction(unit, change, running.is_overtaken))
+                results.append(FinishedCompaction(unit, change, running.is_overtaken))
             else:
                 del self._running[name]
                 self.failures.note(running.request, self.table.paths.bucket(*running.bucket), error)
-        return done
+        return results
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note committed results, whose small files the planner may pick again."""
         for compaction in finished:
             del self._running[_name(compaction.change)]
-            self.failures.of_buckets.forget(compaction.bucket)
+            self.failures.bucket_failures.forget(compaction.bucket)
             self.dropped.forget(compaction.bucket)
         self.rounds.ask()
 
@@ -212,7 +212,7 @@ class AppendCompactCoordinator:
         self,
         finished: Iterable[FinishedCompaction],
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
-        why: str,
+        reason: str,
     ) -> None:
         """Delete the files of results that cannot be committed, and read the snapshot anew.
 
@@ -220,7 +220,9 @@ class AppendCompactCoordinator:
         """
         for compaction in finished:
             running = self._running.pop(_name(compaction.change))
-            self.dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
+            self.dropped.note(
+                compaction.bucket, self.table.paths.bucket(*compaction.bucket), reason
+            )
             if not running.is_in_doubt:
                 self.table.discard([compaction.change])
         self.rounds.ask(starts_anew=True)
@@ -257,7 +259,7 @@ def _name(change: BucketChange) -> str:
 class FailedAppendTasks:
     """Keeps failed tasks until they are planned again. Implements `Failures`."""
 
-    of_buckets: CompactionFailures[BucketId]
+    bucket_failures: CompactionFailures[BucketId]
     _again: list[Task] = field(init=False, default_factory=list)
     _damaged: dict[str, tuple[BucketId, BaseException]] = field(init=False, default_factory=dict)
 
@@ -265,7 +267,7 @@ class FailedAppendTasks:
         """Note that a task failed."""
         bucket = request.partition, request.bucket
         files = request.unit.files
-        self.of_buckets.note(bucket, where, error)
+        self.bucket_failures.note(bucket, where, error)
         place = error.where if isinstance(error, CorruptFileError) else ""
         damaged = {file.file_name for file in files if file.file_name in place}
         if damaged:
@@ -280,7 +282,7 @@ class FailedAppendTasks:
 
     def ready(self) -> list[Task]:
         """Return the failed tasks whose retry is due."""
-        return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
+        return [task for task in self._again if not self.bucket_failures.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
         """Remove and return the tasks of `ready`, which the caller plans again."""
@@ -294,12 +296,12 @@ class FailedAppendTasks:
 
     def to_be_retried(self) -> set[BucketId]:
         """Return the buckets with a failed task that has attempts left."""
-        return self.of_buckets.to_be_retried()
+        return self.bucket_failures.to_be_retried()
 
     def stuck(self) -> dict[BucketId, BaseException | None]:
         """Return buckets whose tasks keep failing or whose files are damaged, with the error."""
-        return {**self.of_buckets.stuck(), **dict(self._damaged.values())}
+        return {**self.bucket_failures.stuck(), **dict(self._damaged.values())}
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None when no retry is worth waiting for."""
-        return self.of_buckets.seconds_until_retry() if self._again else None
+        return self.bucket_failures.seconds_until_retry() if self._again else None

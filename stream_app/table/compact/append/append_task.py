@@ -108,8 +108,8 @@ def sorted_requests(
         files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     reason = f"{order.strategy.value} by {', '.join(order.columns)}"
     return [
-        replace(append_request(*bucket, tuple(of_bucket), reason), order=order)
-        for bucket, of_bucket in files.items()
+        replace(append_request(*bucket, tuple(bucket_files), reason), order=order)
+        for bucket, bucket_files in files.items()
     ]
 
 

@@ -93,8 +93,8 @@ class RowSorting:
         columns = []
         for name in self.order.columns:
             column = rows.column(name)
-            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            columns.append(ordered_words(whole, self.columns.field(name).data_type))
+            values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            columns.append(ordered_words(values, self.columns.field(name).data_type))
         match self.order.strategy:
             case OrderStrategy.ORDER:
                 return columns
