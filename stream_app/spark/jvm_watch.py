@@ -18,7 +18,7 @@ import os
 import select
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,6 +29,8 @@ from stream_app.spark.jvm_access import jvm_process
 from stream_app.spark.session import where_spark_says_more
 
 _LOG = logging.getLogger(__name__)
+JvmProcess = tuple[int, subprocess.Popen[bytes] | None]
+"""The process's number, and the process if it is a child of this one."""
 GRACE_S = 10.0
 """Time from the JVM's end to the driver's, in which alerts and metrics are still sent."""
 _LOOK_S = 0.5
@@ -73,20 +75,25 @@ class _JvmWatch:
 
 
 @contextmanager
-def watched_session(spark: SparkSession, stop_requested: threading.Event) -> Iterator[None]:
+def watched_session(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    process_of: Callable[[SparkSession], JvmProcess] = jvm_process,
+) -> Iterator[None]:
     """Watch the JVM during the work, and stop the session after it.
 
     When the JVM dies, the process ends within `GRACE_S`.
 
     Args:
         stop_requested: is set when the JVM has died.
+        process_of: returns the JVM's process.
 
     Raises:
         JvmEndedError: the JVM has died, whatever error the work itself raised.
     """
     with contextlib.ExitStack() as unwatched:
         unwatched.callback(spark.stop)
-        pid, child = jvm_process(spark)
+        pid, child = process_of(spark)
         watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
         threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
         session = unwatched.pop_all()

@@ -34,7 +34,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.spark.task_errors import readable_error
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.storage_errors import storage_errors
 
 _LOG = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ PRELOADED = (
     "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",
-    "stream_app.table.kinds.table_kind_registry",
+    "stream_app.table.kinds.bucket_compaction",
 )
 
 

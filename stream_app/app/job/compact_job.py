@@ -21,9 +21,9 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
+from stream_app.app.observe.channels.listener import Listeners
+from stream_app.app.observe.channels.signs_of_life import Activity
 from stream_app.app.observe.events.event_texts import report_line
-from stream_app.app.observe.monitoring.listener import Listeners
-from stream_app.app.observe.monitoring.signs_of_life import Activity
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
 from stream_app.app.tables.compaction_settings import CompactionSettings

@@ -36,7 +36,7 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.ddl_text import DdlText
-from stream_app.cdc.json_documents import cell_of, check_once, image_of, text_of
+from stream_app.cdc.json_message import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION

@@ -33,7 +33,7 @@ from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.one_record import ROW_OPS, TABLE_FIELDS
-from stream_app.cdc.json_documents import no_constant
+from stream_app.cdc.json_message import no_constant
 from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'

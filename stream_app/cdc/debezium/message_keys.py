@@ -28,7 +28,7 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_message import quick_document
 
 Fields = frozenset[str] | None
 """Names of the fields of a key; None: it is not a JSON object."""

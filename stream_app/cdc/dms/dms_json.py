@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.json_documents import check_once, image_of, text_of
+from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION

@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
-from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_message import quick_document
 from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
 
 _NUMBERS_MAX = 64

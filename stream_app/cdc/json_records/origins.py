@@ -21,7 +21,7 @@ from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.json_documents import JsonNumber, load_document
+from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.source_tables import Origins, origins_of
 
 _INT64 = range(-(2**63), 2**63)

@@ -22,7 +22,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.ddl_text import DdlText
-from stream_app.cdc.json_documents import check_once, image_of, text_of
+from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION

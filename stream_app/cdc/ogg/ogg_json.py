@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, children_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
-from stream_app.cdc.json_documents import JsonNumber, check_once, image_of, text_of
+from stream_app.cdc.json_message import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION

@@ -22,7 +22,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.json_documents import image_of, load_document
+from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect import (

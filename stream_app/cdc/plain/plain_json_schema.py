@@ -16,7 +16,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding
-from stream_app.cdc.json_documents import load_document
+from stream_app.cdc.json_message import load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import ChangeFormat
 from stream_app.cdc.json_records.options import (

@@ -32,7 +32,7 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.json_documents import image_of, load_document
+from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.dialect import Change
 from stream_app.cdc.json_records.options import (
     CheckedOptions,

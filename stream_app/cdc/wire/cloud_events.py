@@ -33,7 +33,7 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.columns.byte_patterns import places_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.json_documents import check_once, load_document
+from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.source.mapping_options import MappingOptions
@@ -67,7 +67,7 @@ class EventData(Protocol):
         """Return the message of one event.
 
         Args:
-            event: as `json_documents.load_document` gives it, with data.
+            event: as `json_message.load_document` gives it, with data.
 
         Raises:
             UnreadableRecordError: the event has no such data.

@@ -24,6 +24,7 @@ from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.changeable_table import ChangeableTable
 from stream_app.table.api.read_arguments import chosen_columns, reading_threads
 from stream_app.table.api.vector_columns import shown_batches, shown_schema
+from stream_app.table.conditions.row_filter import RowFilter, row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -39,12 +40,15 @@ from stream_app.table.read.incremental_range import Bound, chosen_range
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
-from stream_app.table.read.projection import ROW_TABLES, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
+from stream_app.table.read.system_tables import (
+    ROW_TABLES,
+    SYSTEM_TABLES,
+    RowTable,
+    check_system_table,
+)
 from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
-from stream_app.table.versions.pruning.row_filter import RowFilter, row_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import (
     Timestamp,

@@ -1,6 +1,6 @@
 """Records what a committer knows of its table's snapshots, and checks that this is still true.
 
-Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
+Used by `file_store_commit` before each snapshot and by `stream_table_commit` before each epoch. It
 detects a rollback of the table, or a second process with the same checkpoint, before it writes.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.

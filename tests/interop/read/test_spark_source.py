@@ -20,8 +20,7 @@ from stream_app.model.schema.data_type import DataField, parse_data_type
 from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.literal import Literal
 from stream_app.spark.read.data_source import NAME
-from stream_app.table.read.projection import ROW_TABLES
-from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of
 from tests.support.engines.stream_app_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.interop import append_tables, changelog_tables

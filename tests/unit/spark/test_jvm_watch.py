@@ -7,18 +7,15 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from stream_app.spark import jvm_watch
+from stream_app.spark.jvm_watch import watched_session
 
 SESSION: Any = SimpleNamespace(stop=lambda: None)
 
 
-def test_a_jvm_that_ends_behind_the_work_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_ends_behind_the_work_ends_nothing() -> None:
     child = subprocess.Popen(["sleep", "0.2"])
-    monkeypatch.setattr(jvm_watch, "jvm_process", lambda _: (child.pid, child))
     stop_requested, earlier = threading.Event(), set(threading.enumerate())
-    with jvm_watch.watched_session(SESSION, stop_requested):
+    with watched_session(SESSION, stop_requested, lambda _: (child.pid, child)):
         [watch] = {
             thread for thread in threading.enumerate() if thread.name == "jvm-watch"
         } - earlier

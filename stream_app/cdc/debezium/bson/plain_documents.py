@@ -24,7 +24,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import MongoKind, converted, mongo_kind_of
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
-from stream_app.cdc.json_documents import JsonNumber, json_text, load_document, with_values
+from stream_app.cdc.json_message import JsonNumber, json_text, load_document, with_values
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),

@@ -47,7 +47,7 @@ from stream_app.cdc.debezium.bson.plain_documents import (
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
 from stream_app.cdc.debezium.schema import split_envelopes, split_messages
-from stream_app.cdc.json_documents import (
+from stream_app.cdc.json_message import (
     JsonNumber,
     cell_of,
     check_once,

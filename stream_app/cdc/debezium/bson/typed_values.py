@@ -37,7 +37,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     mongo_kind_of,
     raw_bytes,
 )
-from stream_app.cdc.json_documents import JsonNumber, json_text
+from stream_app.cdc.json_message import JsonNumber, json_text
 from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,16 +15,13 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job import ingest_job
-from stream_app.app.job.checks import JobChecks
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.errors import CompactionError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark import jvm_watch
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.jvm_watch import watched_session
+from stream_app.spark.jvm_watch import JvmProcess, watched_session
 from stream_app.spark.stream.epoch_pace import FixedPace
 from tests.support.tables.small_table import StandingClock, small_table
 
@@ -44,58 +39,23 @@ class _Session:
         self.stops += 1
 
 
-@pytest.fixture
-def jvm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    child = subprocess.Popen(["sleep", "60"])
-    monkeypatch.setattr(jvm_watch, "jvm_process", lambda _: (child.pid, child))
-    yield
-    child.kill()
-    child.wait()
-
-
-def test_a_session_whose_jvm_cannot_be_watched_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_jvm(_: object) -> None:
+def test_a_session_whose_jvm_cannot_be_watched_is_stopped() -> None:
+    def no_jvm(_: object) -> JvmProcess:
         raise _BrokenError
 
-    monkeypatch.setattr(jvm_watch, "jvm_process", no_jvm)
     spark: Any = _Session()
-    with pytest.raises(_BrokenError), watched_session(spark, threading.Event()):
+    with pytest.raises(_BrokenError), watched_session(spark, threading.Event(), no_jvm):
         pytest.fail("the work begins without a watch")
     assert spark.stops == 1
 
 
-@pytest.mark.usefixtures("jvm")
 def test_a_session_is_stopped_after_its_work() -> None:
     spark: Any = _Session()
-    with watched_session(spark, threading.Event()):
-        assert spark.stops == 0
-    assert spark.stops == 1
-
-
-@pytest.mark.usefixtures("jvm")
-def test_a_job_whose_part_cannot_be_made_stops_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_compactions(*_: object) -> None:
-        raise _BrokenError
-
-    monkeypatch.setattr(ingest_job, "SparkCompactionQueue", no_compactions)
-    checked = SimpleNamespace(table=SimpleNamespace(options=_NoOptions()))
-    monkeypatch.setattr(JobChecks, "run", lambda _: checked)
-    spark: Any = _Session()
-    session: Any = SimpleNamespace(start=lambda: spark, folder=None)
-    jvm_metrics = SimpleNamespace(detach=lambda: None)
-    watched: Any = SimpleNamespace(
-        metrics=SimpleNamespace(jvm=jvm_metrics), writing_events=nullcontext
-    )
-    with pytest.raises(_BrokenError):
-        ingest_job.ingest(_tables(), StreamConfig(), session, watched, StandingClock())
-    assert spark.stops == 1
-
-
-class _NoOptions(dict[Any, Any]):
-    """A table's options, none of which is set."""
-
-    def __missing__(self, option: object) -> None:
-        return None
+    with subprocess.Popen(["sleep", "60"]) as child:
+        with watched_session(spark, threading.Event(), lambda _: (child.pid, child)):
+            assert spark.stops == 0
+        assert spark.stops == 1
+        child.kill()
 
 
 def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
