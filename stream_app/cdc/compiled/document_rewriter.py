@@ -281,11 +281,11 @@ def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
     while place < last:
         word = word_at(place)
         put_number(out, 0, number_at(place))
-        odd = odd_bytes(word)
-        if odd == 0:
+        special_bytes = odd_bytes(word)
+        if special_bytes == 0:
             place, out = place + 8, out + 8
             continue
-        count = low_zero_bytes(odd)
+        count = low_zero_bytes(special_bytes)
         place, out = place + count, out + count
         byte = byte_at(place)
         if byte == QUOTE:

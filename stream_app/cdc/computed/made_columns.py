@@ -198,8 +198,8 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
     names = [*(definition.name for definition in definitions), *(prefix + key for key in keys)]
     for name in names:
         if names.count(name) > 1:
-            of_metadata = name in (prefix + key for key in keys)
-            error = MetadataError if of_metadata else DefinitionError
+            is_metadata = name in (prefix + key for key in keys)
+            error = MetadataError if is_metadata else DefinitionError
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
     plain = MadeColumns()

@@ -169,9 +169,12 @@ class RegisteredRows:
             skipped=messages.num_rows - len(present) - len(absent),
         )
         rows = _Messages(values=values, keys=keys.take(pa.array(present)), index=present)
-        gone = keys.take(pa.array(absent))
-        for some, op in ((rows, CREATE), (_Messages(values=gone, keys=gone, index=absent), DELETE)):
-            for plan, group in self._groups(some, op, outcome):
+        deleted_keys = keys.take(pa.array(absent))
+        for message_rows, op in (
+            (rows, CREATE),
+            (_Messages(values=deleted_keys, keys=deleted_keys, index=absent), DELETE),
+        ):
+            for plan, group in self._groups(message_rows, op, outcome):
                 self._decode(group, plan, outcome)
         return outcome.decoded(self._rules[CREATE].schema, {})
 
@@ -185,9 +188,9 @@ class RegisteredRows:
             parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if keyed:
                 parts = [*self._keyed(messages.keys.take(pa.array(rows)))]
-            for key_number, some in parts:
+            for key_number, group_rows in parts:
                 plan = self._plan(op, number, key_number)
-                group = rows[some]
+                group = rows[group_rows]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(messages.index[group].tolist(), plan))
                     continue
@@ -200,8 +203,8 @@ class RegisteredRows:
         """The keys of each schema, by position, and those that are null."""
         present = valid_of(keys)
         rows = np.flatnonzero(present)
-        for number, some in self._of_keys.split(keys.drop_null()):
-            yield number, rows[some]
+        for number, key_rows in self._of_keys.split(keys.drop_null()):
+            yield number, rows[key_rows]
         if not present.all():
             yield _NO_KEY, np.flatnonzero(~present)
 
@@ -267,10 +270,10 @@ class RegisteredRows:
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
         outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[intact])
-        odd = ~intact
-        odd[intact] = rows.suspects
-        if odd.any():
-            self._one_by_one(messages.taken(np.flatnonzero(odd)), plan, outcome)
+        suspects = ~intact
+        suspects[intact] = rows.suspects
+        if suspects.any():
+            self._one_by_one(messages.taken(np.flatnonzero(suspects)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -298,7 +301,7 @@ class RegisteredRows:
             after_at=none if plan.op == DELETE else at,
             kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
-            suspects=np.logical_or.reduce([wire.odd for wire in wires]),
+            suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
         return images, [wire.reading for wire in wires], intact

@@ -130,9 +130,9 @@ class ValueCursor:
         self._lose(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
-            some = rows[chosen == number]
-            if branch.kind != "null" and len(some):
-                values.append(self.read(branch, some))
+            branch_rows = rows[chosen == number]
+            if branch.kind != "null" and len(branch_rows):
+                values.append(self.read(branch, branch_rows))
         if len(values) == 1:
             return values[0]
         lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])

@@ -166,16 +166,16 @@ class _PackedPlans(Mapping[int, TablePlan]):
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            of_epoch = self._of_epoch
-            next_sequence_number = of_epoch.next_sequence_numbers[index]
+            epoch_state = self._of_epoch
+            next_sequence_number = epoch_state.next_sequence_numbers[index]
             packed = _unpacked_shelf(self._shelves[index // _SHELF])[index]
             table, message_format = _unpacked_table(packed)
             self._plans[index] = TablePlan(
-                table=with_files(table, of_epoch.file_ios.get(index, of_epoch.file_io)),
+                table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
-                first_offsets=of_epoch.first_offsets.get(index, {}),
-                basis=of_epoch.bases.get(index, NO_BASIS),
+                first_offsets=epoch_state.first_offsets.get(index, {}),
+                basis=epoch_state.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 

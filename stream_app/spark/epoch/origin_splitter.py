@@ -54,15 +54,15 @@ class OriginSplitter:
                 reasons.update(dict.fromkeys(refused, place))
             elif place is not None:
                 indexes[code] = place
-        of_message = indexes[origins.codes]
-        for table, part in _parts(messages, of_message):
+        message_tables = indexes[origins.codes]
+        for table, part in _parts(messages, message_tables):
             sources = zip(places, origins.tables, strict=True)
             yield MessagePart(
                 table, part, tuple(str(source) for place, source in sources if place == table)
             )
         if NEWCOMERS_INDEX in places:
             yield MessagePart(
-                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, of_message)))
+                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
             )
         if reasons:
             yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
@@ -88,10 +88,10 @@ def _parts(
 
 
 def _samples(
-    origins: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+    origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The positions of a few messages of each new table, in order."""
-    new = np.flatnonzero(of_message == NEWCOMERS_INDEX)
+    new = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
     codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
     first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]

@@ -291,13 +291,13 @@ class TopicStream:
         return messages
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
-        of_each = messages_behind(end, newest)
+        partition_lags = messages_behind(end, newest)
         state = SourceProgress(
             epoch=epoch,
             messages=messages,
-            lag=sum(of_each.values()),
+            lag=sum(partition_lags.values()),
             end_offsets=end,
-            behind=of_each,
+            behind=partition_lags,
             newest=newest,
         )
         with self._lock:

@@ -111,13 +111,16 @@ class DebeziumAvro(DebeziumJson):
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
-            of_schema = values if len(rows) == len(values) else values.take(pa.array(rows))
-            for at in range(0, len(rows), SLICE_ROWS):
-                some, part = rows[at : at + SLICE_ROWS], of_schema.slice(at, SLICE_ROWS)
+            schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
+            for begin in range(0, len(rows), SLICE_ROWS):
+                slice_rows, part = (
+                    rows[begin : begin + SLICE_ROWS],
+                    schema_values.slice(begin, SLICE_ROWS),
+                )
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(present[some].tolist(), plan))
+                    outcome.refuse(dict.fromkeys(present[slice_rows].tolist(), plan))
                 else:
-                    self._decode_slice(part, present[some], plan, outcome)
+                    self._decode_slice(part, present[slice_rows], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
@@ -235,9 +238,9 @@ class DebeziumAvro(DebeziumJson):
         ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
-            if wire.odd.any():
-                odd = np.append(wire.odd, False)  # -1: the last
-                suspects = suspects | odd[before_at] | odd[after_at]
+            if wire.suspects.any():
+                image_suspects = np.append(wire.suspects, False)  # -1: the last
+                suspects = suspects | image_suspects[before_at] | image_suspects[after_at]
         connector, *tables = (
             texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
             for name in ("connector", *TABLE_FIELDS)
