@@ -77,8 +77,8 @@ class DocumentLayout:
             np.array([places.get(name, UNKNOWN) for name in names], np.int64),
             np.array(
                 [
-                    sum(1 << cls.FORMS[form] for form in kinds_of_column)
-                    for kinds_of_column in forms.values()
+                    sum(1 << cls.FORMS[form] for form in column_forms)
+                    for column_forms in forms.values()
                 ],
                 np.int64,
             ),

@@ -146,16 +146,16 @@ class ShapeDecoder:
 
     def _decode_slice(self, placed: PlacedValues) -> None:
         suspects: Bools = np.zeros(len(placed.index), np.bool_)
-        left: Bools = np.ones(len(placed.index), np.bool_)
+        is_undecoded: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
             quick = self.reads.decode_quickly(placed, self.group)  # step 2
         if quick is not None:
             self.outcome.add_columnar(quick.records, placed.index[quick.positions])
             suspects[quick.positions[quick.records.from_images.suspects]] = True
-            left[quick.positions] = False
-        if left.any():
-            suspects[left] = self._decode_whole(placed.at(np.flatnonzero(left)))
+            is_undecoded[quick.positions] = False
+        if is_undecoded.any():
+            suspects[is_undecoded] = self._decode_whole(placed.at(np.flatnonzero(is_undecoded)))
         if suspects.any():
             self.reads.decode_one_by_one(
                 placed.at(np.flatnonzero(suspects)), self.group, self.outcome

@@ -62,7 +62,7 @@ class _KeyOrValue:
     """The columns that one part of a message gives: its value or its key."""
 
     schema: RowSchema
-    of_key: bool
+    reads_key: bool
     columns: frozenset[str]
 
     def image(self, key: bytes | None, value: bytes | None) -> Image:
@@ -71,9 +71,9 @@ class _KeyOrValue:
         Raises:
             UnreadableRecordError: the bytes are no value of the schema.
         """
-        message = key if self.of_key else value
+        message = key if self.reads_key else value
         document = load_document(self.schema.json_of(message or b""))
-        return image_of(document, "key" if self.of_key else "record", self.columns) or {}
+        return image_of(document, "key" if self.reads_key else "record", self.columns) or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,12 +223,14 @@ class RegisteredRows:
     def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, number, "")
         lacking = self._key_columns.difference(row.columns)
-        parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
+        parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
         if lacking:
             if key_number == _NO_KEY:
                 raise UnreadableRecordError(f"has no key, from which {min(lacking)!r} comes")
             key = self._key(key_number, lacking)
-            parts.append(_KeyOrValue(schema=key, of_key=True, columns=lacking & key.columns.keys()))
+            parts.append(
+                _KeyOrValue(schema=key, reads_key=True, columns=lacking & key.columns.keys())
+            )
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -248,7 +250,7 @@ class RegisteredRows:
             )
         return _Plan(
             op=DELETE,
-            parts=(_KeyOrValue(schema=key, of_key=True, columns=self._primary_key),),
+            parts=(_KeyOrValue(schema=key, reads_key=True, columns=self._primary_key),),
             readings=apply_schema(self._readings, key.columns, self._encodings),
             drift=NO_DRIFT,
         )
@@ -281,7 +283,7 @@ class RegisteredRows:
         """The images of messages that are not broken, and which these are: bool [n]."""
         everything = np.arange(len(messages.index))
         read = [
-            (part, *part.schema.values(messages.keys if part.of_key else messages.values))
+            (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
         ]
         walk = read[0][1]

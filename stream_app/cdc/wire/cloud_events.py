@@ -90,13 +90,13 @@ def _unwrapped(
     """
     values, present = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
-    left: Bools = np.ones(len(values), np.bool_)
+    is_unread: Bools = np.ones(len(values), np.bool_)
     if not alone and len(values):
         rows, bodies = _together(values, data)  # step 1
-        left[rows] = False
+        is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
     reasons: dict[int, str] = {}
-    unread_rows = np.flatnonzero(left)
+    unread_rows = np.flatnonzero(is_unread)
     texts: list[bytes] = []
     read: list[int] = []
     for at, value in zip(

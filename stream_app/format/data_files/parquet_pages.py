@@ -255,7 +255,7 @@ class PagedGroups:
         self,
         name: str,
         data_type: DataType,
-        of_chunk: ColumnStats,
+        chunk_stats: ColumnStats,
         index: bytes | None,
         pages: ChunkPages,
     ) -> list[ColumnStats]:
@@ -265,7 +265,7 @@ class PagedGroups:
         if index is None or not means_anything:
             return [UNKNOWN_STATS] * len(pages.begins)
         physical_type = footer.schema.column(leaf).physical_type
-        return decode_stats(index, pages, of_chunk, physical_type, data_type)
+        return decode_stats(index, pages, chunk_stats, physical_type, data_type)
 
     def _decoded(
         self, columns: PagedColumns, ranges: Sequence[RowRange]

@@ -139,10 +139,8 @@ class ChosenPages:
             try:
                 header, end = raw_struct_and_end(data, 0)
                 kind_header = raw_struct(header[_HEADER_OF_KIND[integer(header[_PAGE_KIND])]].data)
-                values, size = (
-                    integer(kind_header[_PAGE_VALUES]),
-                    end + integer(header[_PAGE_BYTES]),
-                )
+                values = integer(kind_header[_PAGE_VALUES])
+                size = end + integer(header[_PAGE_BYTES])
             except (ValueError, IndexError, KeyError):
                 return "a page has no header of a data page"
             if (values, size) != (row_count, len(data)):

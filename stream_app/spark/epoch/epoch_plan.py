@@ -151,8 +151,8 @@ def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], of_epoch: _OfEpoch) -> None:
-        self._shelves, self._of_epoch = shelves, of_epoch
+    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _OfEpoch) -> None:
+        self._shelves, self._of_epoch = shelves, epoch_state
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
@@ -285,5 +285,5 @@ class EpochPlan:
         return {index: plan.basis for index, plan in self.tables.items()}
 
 
-def _unpacked(shelves: Mapping[int, bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), shape=shape)
+def _unpacked(shelves: Mapping[int, bytes], epoch_state: _OfEpoch, shape: EpochShape) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_state), shape=shape)

@@ -73,18 +73,18 @@ class OriginSplitter:
 
 
 def _parts(
-    messages: pa.RecordBatch, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+    messages: pa.RecordBatch, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The messages of each table, in their order; consecutive messages are not copied."""
-    order = np.argsort(of_message, kind="stable")
-    order = order[of_message[order] >= 0]
-    for rows in np.split(order, np.flatnonzero(np.diff(of_message[order])) + 1):
+    order = np.argsort(message_tables, kind="stable")
+    order = order[message_tables[order] >= 0]
+    for rows in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
         if not len(rows):
             continue
         first, count = int(rows[0]), len(rows)
         is_run = int(rows[-1]) - first + 1 == count
         part = messages.slice(first, count) if is_run else messages.take(pa.array(rows))
-        yield int(of_message[first]), part
+        yield int(message_tables[first]), part
 
 
 def _samples(

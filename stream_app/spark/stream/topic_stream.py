@@ -342,5 +342,5 @@ class TopicStream:
         return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
 
     def _wait(self, until: float, at_least: float) -> None:
-        left = until - self.clock.steady_seconds()
-        self._stopping.wait(max(left, at_least, 0.0))
+        remaining_s = until - self.clock.steady_seconds()
+        self._stopping.wait(max(remaining_s, at_least, 0.0))

@@ -186,15 +186,17 @@ class DebeziumAvro(DebeziumJson):
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
-            left = self._decode_images(read, index, plan, outcome)
-            if not left.any():
+            is_undecoded = self._decode_images(read, index, plan, outcome)
+            if not is_undecoded.any():
                 return
-            values, index = values.filter(pa.array(left)), index[left]
+            values, index = values.filter(pa.array(is_undecoded)), index[is_undecoded]
         walk, message = cursor_over(values, plan.root)
         read = self._images(message, walk, ~walk.broken(), plan)
-        left = self._decode_images(read, index, plan, outcome)
-        if left.any():
-            self._one_by_one(values.filter(pa.array(left)), index[left], plan, outcome)
+        is_undecoded = self._decode_images(read, index, plan, outcome)
+        if is_undecoded.any():
+            self._one_by_one(
+                values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
+            )
 
     def _decode_images(
         self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
@@ -206,9 +208,9 @@ class DebeziumAvro(DebeziumJson):
         has_after = read.images.images.has_after
         columns = self._columns(plan.drift, has_after, ~rows.suspects)
         outcome.add_columnar(DecodedRecords(rows, questions, columns), index[read.parsed])
-        left = ~read.parsed
-        left[read.parsed] = rows.suspects
-        return left
+        is_undecoded = ~read.parsed
+        is_undecoded[read.parsed] = rows.suspects
+        return is_undecoded
 
     def _images(
         self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan

@@ -191,10 +191,10 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     order = np.argsort(places, kind="stable")
     added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
     # Of each byte, how many are left in front of it.
-    left = np.concatenate([[0], np.cumsum(~is_blank)])
-    written, bounds = data[~is_blank], left[offsets]
+    kept_before = np.concatenate([[0], np.cumsum(~is_blank)])
+    written, bounds = data[~is_blank], kept_before[offsets]
     bounds = bounds + np.searchsorted(places[order], offsets)
-    written = np.insert(written, left[places[order]], added[order])
+    written = np.insert(written, kept_before[places[order]], added[order])
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers), is_flat
 
