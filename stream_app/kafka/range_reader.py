@@ -91,7 +91,7 @@ class _Progress:
         has_asked: whether the reader has asked the broker for the end since.
     """
 
-    offset_range: OffsetRange
+    whole: OffsetRange
     at: int
     since: float
     at_end: bool = False
@@ -176,14 +176,12 @@ class RangeReader:
         self._client.stop(read_range.topic, read_range.partition)
 
     def _read_first(self) -> Iterator[pa.RecordBatch]:
-        offset_range = self._started[0]
-        progress = _Progress(offset_range, offset_range.begin, self._clock.steady_seconds())
-        while progress.at < offset_range.end:
-            wanted = min(self._batch_messages, offset_range.end - progress.at)
+        whole = self._started[0]
+        progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
+        while progress.at < whole.end:
+            wanted = min(self._batch_messages, whole.end - progress.at)
             pointers = np.empty(wanted, np.int64)
-            count = self._client.consume(
-                offset_range.topic, offset_range.partition, pointers, wait_ms=_WAIT_MS
-            )
+            count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
                 batch = self._taken(pointers[:count], progress)
@@ -207,9 +205,7 @@ class RangeReader:
                 now = self._clock.steady_seconds()
                 self._check_gaps(part.offsets, first, progress)
                 stamps = self._stamps.timestamps(pointers[good])
-                batch = message_batch(
-                    progress.offset_range.topic, progress.offset_range.partition, part, stamps
-                )
+                batch = message_batch(progress.whole.topic, progress.whole.partition, part, stamps)
                 batch = self._heads.before(batch, pointers[good])
                 progress.moved(int(part.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
@@ -219,29 +215,27 @@ class RangeReader:
 
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
         """Handle everything else that arrives: the range's end, later messages, and errors."""
-        now, offset_range = self._clock.steady_seconds(), progress.offset_range
-        behind = np.flatnonzero(
-            (fields.errors == 0) & (fields.offsets >= offset_range.end)
-        ).tolist()
+        now, whole = self._clock.steady_seconds(), progress.whole
+        behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
             if behind and index > behind[0]:
                 break
             code, offset = int(fields.errors[index]), int(fields.offsets[index])
             if code == KafkaCode.PARTITION_EOF:
-                if offset >= offset_range.end:
+                if offset >= whole.end:
                     self._check_tail(progress)
-                progress.moved(min(offset, offset_range.end), now)
-                progress.at_end = progress.at < offset_range.end
+                progress.moved(min(offset, whole.end), now)
+                progress.at_end = progress.at < whole.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._skip_gap(progress)
                 return
             elif code in GONE_CODES:
                 progress.last_error = self._client.text(code)
             else:
-                raise self._failure(offset_range, code)
+                raise self._failure(whole, code)
         if behind:
             self._check_tail(progress)
-            progress.moved(offset_range.end, now)
+            progress.moved(whole.end, now)
 
     def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
@@ -252,60 +246,56 @@ class RangeReader:
         self._check_passed(int(expected[at]), int(offsets[at]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
-        if progress.at < progress.offset_range.end:
-            self._check_passed(progress.at, progress.offset_range.end, progress)
+        if progress.at < progress.whole.end:
+            self._check_passed(progress.at, progress.whole.end, progress)
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
-        offset_range = progress.offset_range
-        oldest = self._client.known_begin(offset_range.topic, offset_range.partition)
+        whole = progress.whole
+        oldest = self._client.known_begin(whole.topic, whole.partition)
         if oldest > begin:
-            self._report_loss(
-                offset_range, begin, min(oldest, end), f"the partition begins at {oldest}"
-            )
+            self._report_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
         """The partition lacks the offset: skip to the part of the range that it has."""
-        offset_range = progress.offset_range
-        oldest, newest = self._watermarks(offset_range)
+        whole = progress.whole
+        oldest, newest = self._watermarks(whole)
         available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.at >= newest or oldest >= offset_range.end:
-            self._lose(progress, offset_range.end, available)
+        if progress.at >= newest or oldest >= whole.end:
+            self._lose(progress, whole.end, available)
             return
         to = max(oldest, progress.at)
         if to > progress.at or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
             self._lose(progress, to, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
-        self._client.stop(offset_range.topic, offset_range.partition)
-        self._client.start(offset_range.topic, offset_range.partition, to)
+        self._client.stop(whole.topic, whole.partition)
+        self._client.start(whole.topic, whole.partition, to)
 
     def _lose(self, progress: _Progress, to: int, available: str) -> None:
-        self._report_loss(progress.offset_range, progress.at, to, available)
+        self._report_loss(progress.whole, progress.at, to, available)
         progress.moved(to, self._clock.steady_seconds())
 
-    def _report_loss(self, offset_range: OffsetRange, begin: int, end: int, available: str) -> None:
+    def _report_loss(self, whole: OffsetRange, begin: int, end: int, available: str) -> None:
         problem = (
-            f"the records at offsets {begin} to {end} of "
-            f"{offset_range.topic}/{offset_range.partition} cannot be read: {available}"
+            f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
+            f"read: {available}"
         )
         if self._settings.fails_on_loss:
             raise WrongSourceError(
                 problem,
-                where=str(offset_range),
+                where=str(whole),
                 fix="were they deleted before they were read (retention.ms), or was the topic "
                 "recreated? source.fail-on-data-loss = false continues without them",
             )
         _LOG.warning("%s; going on without them", problem)
 
-    def _watermarks(self, offset_range: OffsetRange) -> tuple[int, int]:
-        watermarks = self._client.watermarks(
-            offset_range.topic, offset_range.partition, timeout_ms=_ASK_MS
-        )
+    def _watermarks(self, whole: OffsetRange) -> tuple[int, int]:
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if isinstance(watermarks, int):
             for code, text in self._client.errors():
                 if code in LOGIN_CODES:
-                    raise login_refused(text, str(offset_range), "executors")
-            raise self._failure(offset_range, watermarks)
+                    raise login_refused(text, str(whole), "executors")
+            raise self._failure(whole, watermarks)
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
@@ -313,7 +303,7 @@ class RangeReader:
         for code, text in self._client.errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, str(progress.offset_range), "executors")
+                raise login_refused(text, str(progress.whole), "executors")
         waited, fails_after_s = (
             self._clock.steady_seconds() - progress.since,
             self._settings.fails_after_s,
@@ -321,7 +311,7 @@ class RangeReader:
         if fails_after_s is not None and waited > fails_after_s:
             raise SourceError(
                 f"Kafka gave nothing for {waited:.0f} s",
-                where=str(progress.offset_range),
+                where=str(progress.whole),
                 fix="Spark's tasks wait longer",
             )
         if waited > self._settings.timeout_s:
@@ -331,42 +321,35 @@ class RangeReader:
             self._lose_what_is_behind_the_end(progress)
 
     def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
-        offset_range = progress.offset_range
-        watermarks = self._client.watermarks(
-            offset_range.topic, offset_range.partition, timeout_ms=_ASK_MS
-        )
+        whole = progress.whole
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if not isinstance(watermarks, int) and watermarks[1] <= progress.at:
-            self._lose(progress, offset_range.end, f"the partition ends at {watermarks[1]}")
+            self._lose(progress, whole.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
 
         Brokers that start, or that have just created a topic, do not know it either.
         """
-        offset_range = progress.offset_range
-        watermarks = self._client.watermarks(
-            offset_range.topic, offset_range.partition, timeout_ms=_ASK_MS
-        )
+        whole = progress.whole
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if watermarks in GONE_CODES:
-            self._lose(
-                progress, offset_range.end, f"{offset_range.topic}/{offset_range.partition} is gone"
-            )
+            self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
             f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{cause}",
-            where=str(offset_range),
+            where=str(whole),
             fix=SEE_BROKERS,
         )
 
-    def _failure(self, offset_range: OffsetRange, code: int) -> SourceError:
-        text, where = self._client.text(code), str(offset_range)
+    def _failure(self, whole: OffsetRange, code: int) -> SourceError:
+        text, where = self._client.text(code), str(whole)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return reading_forbidden(offset_range.topic, text, where)
+            return reading_forbidden(whole.topic, text, where)
         if code in GONE_CODES:
             return WrongSourceError(
-                f"the broker has no partition {offset_range.partition} of a topic "
-                f"{offset_range.topic} ({text})",
+                f"the broker has no partition {whole.partition} of a topic {whole.topic} ({text})",
                 where=where,
                 fix="was it deleted? see the names of the topics",
             )
@@ -375,7 +358,7 @@ class RangeReader:
 
 def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
     offsets = fields.offsets
-    good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.offset_range.end)
+    good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.whole.end)
     good &= fields.errors == 0
     seen = np.maximum.accumulate(np.where(good, offsets, -1))
     good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out
