@@ -128,7 +128,7 @@ OPTIONS_OF_KIND = {
 
 
 def names_folder(options: Mapping[str, str]) -> bool:
-    """Whether ``warehouse`` is a folder."""
+    """Return whether ``warehouse`` is a folder."""
     kind = OPTIONS_OF_KIND.get(options.get(METASTORE.key, METASTORE.default).lower())
     return kind is None or kind.has_folder
 

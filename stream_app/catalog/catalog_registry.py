@@ -141,7 +141,7 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 
 
 def has_lock(options: Mapping[str, str]) -> bool:
-    """Whether commits hold the catalog's lock, by default on object stores, as in Paimon."""
+    """Return whether commits hold the catalog's lock, by default on object stores, as in Paimon."""
     choice = LOCK_ENABLED.read(options)
     if choice is not None:
         return choice

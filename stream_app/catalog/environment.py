@@ -183,7 +183,7 @@ class LockedEnvironment:
 
 
 def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
-    """Whether a process that created a table crashed before it registered the table."""
+    """Return whether a process that created a table crashed before it registered the table."""
     schema = schemas.latest()
     return schema is not None and schema.options.get(CATALOG.key) == owner
 

@@ -45,7 +45,7 @@ class UnreadableRecordError(ValueError):
 
 
 def reason_kind(reason: str) -> str:
-    """The kind of a bad record's reason, or `OTHER` if it matches no kind."""
+    """Return the kind of a bad record's reason, or `OTHER` if it matches no kind."""
     for kind, pattern in _PATTERNS:
         if pattern.match(reason):
             return kind

@@ -93,14 +93,14 @@ class ChangeBatch:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
     def where(self, mask: Bools) -> ChangeBatch:
-        """The changes at which the mask, bool [n], is true."""
+        """Return the changes at which the mask, bool [n], is true."""
         if mask.all():
             return self
         rows = self.rows.filter(pa.array(mask))
         return ChangeBatch(rows=rows, message_index=self.message_index[mask])
 
     def behind(self, position: int) -> ChangeBatch:
-        """The rows of all messages after a position."""
+        """Return the rows of all messages after a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
         return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
 
@@ -150,7 +150,7 @@ class DecodedBatch:
     refusal: WrongSourceError | None = None
 
     def quarantining(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        """The same batch, with these messages as bad records instead of rows.
+        """Return the same batch, with these messages as bad records instead of rows.
 
         Args:
             messages: the messages of this batch.
@@ -163,12 +163,14 @@ class DecodedBatch:
         return replace(self, changes=self.changes.where(is_good), bad=bad)
 
     def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
-        """The same batch, with other rows for the same messages."""
+        """Return the same batch, with other rows for the same messages."""
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
 def moved_results(decoded: DecodedBatch, places: Int32s) -> DecodedBatch:
-    """The results of a part of the messages, at their positions `places` in the whole batch."""
+    """Return the results of a part of the messages, at their positions `places` in the whole
+    batch.
+    """
     changes = decoded.changes
     return replace(
         decoded,
@@ -213,7 +215,7 @@ def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, in
 
 
 def in_order(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records of one batch, in the order of their messages."""
+    """Return the bad records of one batch, in the order of their messages."""
     if not rows.num_rows or not others.num_rows:
         return rows if rows.num_rows else others
     return pa.concat_batches([rows, others]).sort_by(BAD_RECORD_ORDER)
@@ -255,13 +257,14 @@ def rebuilt_rows(
 
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
-    """A batch of `change_schema` without rows."""
+    """Return a batch of `change_schema` without rows."""
     empty = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
     return ChangeBatch(rows=empty, message_index=np.empty(0, np.int32))
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
-    """The bad records at the positions in `reasons`, in source order, as `BAD_RECORD_SCHEMA`.
+    """Return the bad records at the positions in `reasons`, in source order, as
+    `BAD_RECORD_SCHEMA`.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
@@ -288,7 +291,7 @@ def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
-    """The values without tombstones, binary [m], and their positions, int32 [m]."""
+    """Return the values without tombstones, binary [m], and their positions, int32 [m]."""
     values = messages.column("value").cast(pa.binary())
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 

@@ -85,7 +85,7 @@ class Drift:
     cut: frozenset[str] = frozenset()
 
     def columns(self) -> Iterable[DriftedColumn]:
-        """All columns that differ."""
+        """Yield all columns that differ."""
         yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
         yield from ((DriftKind.MISSING, name) for name in self.missing)
         yield from ((DriftKind.CUT, name) for name in self.cut)
@@ -163,7 +163,7 @@ class ColumnPolicy:
     def reported(
         self, sightings: Mapping[DriftedColumn, Sighting]
     ) -> dict[DriftedColumn, Sighting]:
-        """The columns that a reaction reports: all except the ignored ones."""
+        """Return the columns that a reaction reports: all except the ignored ones."""
         reactions = {
             DriftKind.UNKNOWN: self.unknown,
             DriftKind.MISSING: self.missing,

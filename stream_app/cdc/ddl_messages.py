@@ -34,7 +34,7 @@ class DdlMessage:
 
 
 def with_signs_of_ddl(messages: pa.RecordBatch, codes: Int32s) -> Bools:
-    """The mask of messages that may carry a statement: bool [n].
+    """Return the mask of messages that may carry a statement: bool [n].
 
     Args:
         codes: of `Origins`; only messages without a table are looked at.
@@ -53,7 +53,7 @@ def _with_signs(values: pa.Array) -> Bools:
 
 
 def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
-    """The statements in messages, in the order of the table."""
+    """Yield the statements in messages, in the order of the table."""
     signs = _with_signs(messages.column("value").combine_chunks())
     for row in messages.filter(pa.array(signs)).to_pylist():  # a loop over statements
         try:
@@ -70,7 +70,7 @@ def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
 
 
 def text_at(document: dict[str, Any], database: str, text: str) -> DdlText | None:
-    """The statement in a field, and the database in another one."""
+    """Return the statement in a field, and the database in another one."""
     sql, name = document.get(text), document.get(database)
     if not isinstance(sql, str) or isinstance(sql, JsonNumber) or not sql:
         return None

@@ -35,7 +35,7 @@ class _Object(dict[str, Any]):
 
 
 def load_document(value: bytes) -> Any:
-    """The document of a message.
+    """Return the document of a message.
 
     Raises:
         UnreadableRecordError: the message is not JSON.
@@ -64,7 +64,8 @@ def load_document(value: bytes) -> Any:
 
 
 def quick_document(value: bytes) -> Any:
-    """The document of a message for readers of its names and forms, or None if it is not JSON.
+    """Return the document of a message for readers of its names and forms, or None if it is not
+    JSON.
 
     If a field is repeated, the last one counts. Numbers may be rounded.
     """
@@ -92,7 +93,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """The object with each value converted; repeated fields stay repeated.
+    """Return the object with each value converted; repeated fields stay repeated.
 
     Args:
         converted: returns the new value for a field's name and value.
@@ -129,7 +130,7 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
 
 
 def text_of(document: dict[str, Any], name: str) -> str | None:
-    """A text field of the envelope, or None if it is null or missing.
+    """Return a text field of the envelope, or None if it is null or missing.
 
     Raises:
         UnreadableRecordError: the field has another type.
@@ -141,7 +142,7 @@ def text_of(document: dict[str, Any], name: str) -> str | None:
 
 
 def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
-    """The cells of a table's columns in an object; None for null.
+    """Return the cells of a table's columns in an object; None for null.
 
     Args:
         name: name of the object's field, for the error.
@@ -160,7 +161,7 @@ def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
 
 
 def cell_of(value: Any) -> Cell:
-    """The kind and the text of a value."""
+    """Return the kind and the text of a value."""
     match value:
         case None:
             return JsonKind.NULL, ""

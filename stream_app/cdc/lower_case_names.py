@@ -41,7 +41,7 @@ Describe = Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
 
 def spellings(names: Iterable[str]) -> dict[str, str]:
-    """A map from names in lower case to the names as spelled.
+    """Return a map from names in lower case to the names as spelled.
 
     Raises:
         WrongSourceError: two names differ only in case.
@@ -59,7 +59,7 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
 
 
 def lowered_table(table: SourceTable) -> SourceTable:
-    """The table with names in lower case.
+    """Return the table with names in lower case.
 
     Raises:
         WrongSourceError: two names differ only in case.
@@ -151,7 +151,7 @@ class LoweredDecode:
     def _respelled(
         self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """The first message with new spellings of columns, and these spellings, or None.
+        """Return the first message with new spellings of columns, and these spellings, or None.
 
         A record that lacks its key under the known name is bad.
         """

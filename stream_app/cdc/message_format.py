@@ -175,5 +175,5 @@ class FormatDeclaration:
     signs: tuple[frozenset[str], ...] = ()
 
     def full_key(self, option: str) -> str:
-        """The key of an option in the configuration."""
+        """Return the key of an option in the configuration."""
         return f"source.{self.section}.{option}"

@@ -95,7 +95,7 @@ class Pipeline:
     own_table: OwnTable | None = None
 
     def with_steps(self, more: Mapping[StepPlace, Step | None]) -> Pipeline:
-        """The same pipeline with further steps; ignores steps that are None."""
+        """Return the same pipeline with further steps; ignores steps that are None."""
         steps = {**self.steps, **{place: step for place, step in more.items() if step is not None}}
         return replace(self, steps=dict(sorted(steps.items())))
 
@@ -144,7 +144,7 @@ class Pipeline:
 
 
 def _reason(error: Exception) -> str:
-    """The error and the place where it was raised, as a reason for the quarantine."""
+    """Return the error and the place where it was raised, as a reason for the quarantine."""
     [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
     error_line = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
     return (

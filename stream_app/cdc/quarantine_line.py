@@ -20,17 +20,17 @@ _AS_THEY_ARE = ("topic", "partition", "offset", "timestamp", "reason")
 
 
 def is_quarantine_file(name: str) -> bool:
-    """Whether a file of a quarantine's folder has records."""
+    """Return whether a file of a quarantine's folder has records."""
     return name.endswith(".jsonl")
 
 
 def is_replaced_file(name: str) -> bool:
-    """Whether a file has been replaced by another one of its epoch."""
+    """Return whether a file has been replaced by another one of its epoch."""
     return ".old-" in name
 
 
 def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
-    """The JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
+    """Yield the JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
     for batch in bad.to_batches():
         at = batch.schema.get_field_index("timestamp")
         millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
@@ -42,7 +42,7 @@ def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """The fields of a line's record; key and value are bytes.
+    """Return the fields of a line's record; key and value are bytes.
 
     Raises:
         ValueError, KeyError, TypeError: the line is not a record of a quarantine.

@@ -92,7 +92,7 @@ class Schemas(Protocol):
     """Schemas by their number. Can be pickled."""
 
     def number_of(self, guid: bytes) -> int:
-        """The number of the schema with a GUID of 16 bytes.
+        """Return the number of the schema with a GUID of 16 bytes.
 
         Raises:
             UnreadableRecordError: the registry has none.
@@ -102,7 +102,7 @@ class Schemas(Protocol):
         ...
 
     def schema(self, number: int) -> Registered:
-        """The schema of a number.
+        """Return the schema of a number.
 
         Args:
             number: -1: the message is not in the wire format.

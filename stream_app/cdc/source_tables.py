@@ -39,7 +39,7 @@ class Origins:
 def origins_of(
     database: pa.Array, schema: pa.Array, table: pa.Array, unreadable: Mapping[int, str]
 ) -> Origins:
-    """The origins of n messages, by the names in each.
+    """Return the origins of n messages, by the names in each.
 
     Args:
         database, schema, table: strings [n], plain or dictionary-encoded; null: unknown. Without
@@ -62,7 +62,9 @@ def origins_of(
 def in_their_clusters(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
-    """The origins of messages with the cluster of their topics, which tells equal names apart."""
+    """Return the origins of messages with the cluster of their topics, which tells equal names
+    apart.
+    """
     origins = origins_in(messages)
     topics = messages.column("topic").dictionary_encode()
     clusters = [cluster_and_name(topic)[0] for topic in topics.dictionary.to_pylist()]
@@ -89,7 +91,7 @@ def _in_cluster(origin: Origin, cluster: str) -> Origin:
 def of_each_origin(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The messages of each source table, by its name."""
+    """Yield the messages of each source table, by its name."""
     batch = messages.combine_chunks().to_batches()
     if not batch:
         return
@@ -103,7 +105,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def table_name(*names: str) -> str:
-    """The name of a source's table, from the outermost to the table's own.
+    """Return the name of a source's table, from the outermost to the table's own.
 
     Empty when the table itself is unknown.
     """

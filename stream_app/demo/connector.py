@@ -64,7 +64,7 @@ class ShopTable:
         return self.envelopes[0]
 
     def key_of(self, row: Row) -> Key:
-        """The primary key of a row."""
+        """Return the primary key of a row."""
         return row[: len(self.envelope.key)]
 
     def alter(self) -> None:
@@ -77,7 +77,7 @@ class ShopTable:
 
 
 def captured_tables() -> dict[str, ShopTable]:
-    """The tables in the captured messages by name: without rows, and before their ALTERs."""
+    """Return the tables in the captured messages by name: without rows, and before their ALTERs."""
     tables: dict[str, ShopTable] = {}
     for line in CAPTURED.read_text("utf-8").splitlines():
         record = json.loads(line)
@@ -171,7 +171,7 @@ class Connector:
 
 
 def _image(table: ShopTable, row: Row | None) -> str:
-    """The JSON object of a row; a key has only the first columns."""
+    """Return the JSON object of a row; a key has only the first columns."""
     if row is None:
         return "null"
     columns = table.envelope.columns.items()

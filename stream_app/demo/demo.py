@@ -108,7 +108,7 @@ class DemoCatalog:
         }
 
     def settings(self) -> list[str]:
-        """The settings that ``--catalog`` adds to the job's configuration."""
+        """Return the settings that ``--catalog`` adds to the job's configuration."""
         of_tables = {
             "metadata.iceberg.storage": "table-location",
             "metadata.iceberg.format-version": "3",
@@ -209,8 +209,8 @@ class DemoFolder:
         (self.work / _MARK).write_text(self._state())
 
     def _state(self) -> str:
-        """The names of all schemas and snapshots, and each table's first schema, which identifies
-        it.
+        """Return the names of all schemas and snapshots, and each table's first schema, which
+        identifies it.
         """
         first_schemas = sorted(self.database.glob("*/schema/schema-0"))
         names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
@@ -330,7 +330,7 @@ class _Demo:
         return is_quiet
 
     def _latest(self) -> int:
-        """The number of snapshots of all tables."""
+        """Return the number of snapshots of all tables."""
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
@@ -386,5 +386,5 @@ def _make_topics(bootstrap: str) -> None:
 
 
 def _short(path: Path) -> str:
-    """The path relative to the current folder, if it lies below it."""
+    """Return the path relative to the current folder, if it lies below it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -67,7 +67,7 @@ class TableProgress:
 
 
 def messages_before(source_end: str) -> int:
-    """The number of messages before an epoch's end offsets; topics begin at offset 0."""
+    """Return the number of messages before an epoch's end offsets; topics begin at offset 0."""
     return sum(
         offset
         for line in source_end.splitlines()
@@ -175,12 +175,12 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
 
 
 def are_equal(sides: Sequence[TableSide]) -> bool:
-    """Whether all sides of a table have the same count and checksum."""
+    """Return whether all sides of a table have the same count and checksum."""
     return all(side == sides[0] for side in sides)
 
 
 def program() -> str:
-    """The command by which the user has started the demo: ``stream-app`` or ``./run.sh``."""
+    """Return the command by which the user has started the demo: ``stream-app`` or ``./run.sh``."""
     return "stream-app" if Path(sys.argv[0]).name == "stream-app" else "./run.sh"
 
 

@@ -40,7 +40,9 @@ def source_side(source: ShopTable, schema: pa.Schema) -> TableSide:
 
 
 def _array(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
-    """A column as Arrow; the source has decimals as unscaled numbers and times as microseconds."""
+    """Return a column as Arrow; the source has decimals as unscaled numbers and times as
+    microseconds.
+    """
     if pa.types.is_decimal(type_):
         return pa.array([None if v is None else Decimal(v).scaleb(-2) for v in values], type_)
     if pa.types.is_timestamp(type_):

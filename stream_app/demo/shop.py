@@ -41,7 +41,7 @@ class Shop:
     _orders: int = field(init=False, default=0)
 
     def messages(self, count: int) -> Iterator[Message]:
-        """The next messages; the last transaction may be incomplete."""
+        """Return the next messages; the last transaction may be incomplete."""
         return itertools.islice(self._endless(), count)
 
     def alter(self) -> None:
@@ -125,7 +125,7 @@ class Shop:
             yield from self._connector.delete(table, key)
 
     def _some_order(self) -> int:
-        """The number of an order, mostly a recent one; the order may have been cancelled."""
+        """Return the number of an order, mostly a recent one; the order may have been cancelled."""
         return self._orders - int(self._orders * self.random.random() ** 4)
 
 

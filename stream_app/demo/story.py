@@ -23,7 +23,7 @@ _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 
 
 def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
-    """All parts of the report; its log and its changes are those of the altered tables."""
+    """Yield all parts of the report; its log and its changes are those of the altered tables."""
     snapshots = {
         name: [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
         for name, table in tables.items()
@@ -65,7 +65,7 @@ def _schemas(
 
 
 def _columns_text(before: TableSchema | None, schema: TableSchema) -> str:
-    """All columns of the first schema, or the differences from the previous schema."""
+    """Return all columns of the first schema, or the differences from the previous schema."""
     if before is None:
         return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
     old = {field.name: field.data_type for field in before.fields}

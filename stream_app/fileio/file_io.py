@@ -114,7 +114,7 @@ class FileIO(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
+        """Return whether a file or folder exists."""
         ...
 
     def size(self, path: str) -> int:

@@ -94,12 +94,12 @@ def store_of(location: str, stores: Sequence[Store] = STORES) -> Store | None:
 
 
 def can_open(location: str) -> bool:
-    """Whether `file_io_of` has a file system for a location; Spark may reach others."""
+    """Return whether `file_io_of` has a file system for a location; Spark may reach others."""
     return store_of(location) is not None
 
 
 def is_local(location: str) -> bool:
-    """Whether a location is a path of this machine, or a ``file:`` URI."""
+    """Return whether a location is a path of this machine, or a ``file:`` URI."""
     return store_of(location) is LOCAL
 
 
@@ -128,7 +128,7 @@ def path_beside(root: str, location: str) -> str:
 
 
 def is_same_location(location: str, other: str) -> bool:
-    """Whether two locations, in any spelling, name the same place.
+    """Return whether two locations, in any spelling, name the same place.
 
     Raises:
         UsageError: a location has an unknown scheme.

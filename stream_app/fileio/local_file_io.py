@@ -101,7 +101,7 @@ class LocalFileIO:
         return statuses
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
+        """Return whether a file or folder exists."""
         try:
             os.stat(path)
         except (FileNotFoundError, NotADirectoryError):

@@ -17,7 +17,7 @@ def _open(
 
 
 def _is_same(path: str, other: str) -> bool:
-    """Whether two paths are equal after links are followed."""
+    """Return whether two paths are equal after links are followed."""
     return Path(local_path(path)).resolve() == Path(local_path(other)).resolve()
 
 

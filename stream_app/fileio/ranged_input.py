@@ -55,7 +55,7 @@ class RangedInput:
         return self._position
 
     def tell(self) -> int:
-        """The position in the file."""
+        """Return the position in the file."""
         return self._position
 
     def readable(self) -> bool:

@@ -19,7 +19,7 @@ class NotThereError(Exception):
 
 
 def names_file(text: str) -> bool:
-    """Whether the text contains a reference to a file."""
+    """Return whether the text contains a reference to a file."""
     return any(reference[1] == "file" for reference in REFERENCE.finditer(text))
 
 

@@ -52,12 +52,16 @@ _OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASC
 
 
 def is_metadata_file(name: str) -> bool:
-    """Whether a file of the folder is a version's, or one with which a catalog was registered."""
+    """Return whether a file of the folder is a version's, or one with which a catalog was
+    registered.
+    """
     return _METADATA.fullmatch(name) is not None
 
 
 def is_writers_file(name: str) -> bool:
-    """Whether a writer of Paimon metadata made a file of this name; others are left alone."""
+    """Return whether a writer of Paimon metadata made a file of this name; others are left
+    alone.
+    """
     return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
 
 

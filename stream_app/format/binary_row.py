@@ -75,7 +75,7 @@ def header_bytes(arity: int) -> int:
 
 
 def has_long_form(data_type: DataType) -> bool:
-    """Whether even a null takes space after the slots: DECIMAL(p > 18), TIMESTAMP(p > 3)."""
+    """Return whether even a null takes space after the slots: DECIMAL(p > 18), TIMESTAMP(p > 3)."""
     if data_type.root is TypeRoot.DECIMAL:
         return data_type.precision > COMPACT_DECIMAL_PRECISION_MAX
     return (
@@ -262,7 +262,7 @@ _NULL = _Null()
 
 
 def is_null(part: object) -> bool:
-    """Whether a part of a `key_order` tuple is null."""
+    """Return whether a part of a `key_order` tuple is null."""
     return isinstance(part, _Null)
 
 

@@ -79,7 +79,7 @@ def encode_columns(
 
 
 def fixed_width(types: Sequence[DataType]) -> bool:
-    """Whether all rows of these columns have the same length, whatever their values."""
+    """Return whether all rows of these columns have the same length, whatever their values."""
     return not any(data_type.root in STRING_ROOTS | BINARY_ROOTS for data_type in types)
 
 

@@ -284,7 +284,7 @@ def _bounds(
 
 
 def has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
-    """Whether Paimon uses Parquet's bounds of a column."""
+    """Return whether Paimon uses Parquet's bounds of a column."""
     # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
     if data_type.root in BINARY_ROOTS:
         return False

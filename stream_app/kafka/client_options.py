@@ -215,7 +215,7 @@ def client_options(
 
 
 def _within_bounds(name: str, value: str) -> str:
-    """The nearest value that librdkafka accepts; a text that is not a number stays."""
+    """Return the nearest value that librdkafka accepts; a text that is not a number stays."""
     if name not in ALLOWED or not value.strip().lstrip("-").isdigit():
         return value
     least, most = ALLOWED[name]

@@ -135,7 +135,7 @@ class ClusterOffsets:
     _has_given_up: threading.Event = field(init=False, default_factory=threading.Event)
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
-        """The oldest or the newest offset of each partition of the topics.
+        """Return the oldest or the newest offset of each partition of the topics.
 
         It waits while brokers cannot answer. The result lacks a topic that stays unknown.
 
@@ -232,7 +232,7 @@ class ClusterOffsets:
         return offsets
 
     def _newest_error(self) -> str:
-        """The newest error that the client's own threads have met; empty without one."""
+        """Return the newest error that the client's own threads have met; empty without one."""
         last = ""
         for code, text in self._open().errors():
             last = text

@@ -31,7 +31,7 @@ class HeaderHeads:
     headers: SchemaHeaders | None
 
     def before(self, messages: pa.RecordBatch, pointers: Int64s) -> pa.RecordBatch:
-        """The messages [n] behind their headers; a null and one without the header stay.
+        """Return the messages [n] behind their headers; a null and one without the header stay.
 
         Args:
             pointers: their addresses in librdkafka, int64 [n].
@@ -55,7 +55,7 @@ class HeaderHeads:
 
 
 def _cells(lists: Int64s, name: bytes) -> pa.Array:
-    """The newest header of a name in each list; null without one."""
+    """Return the newest header of a name in each list; null without one."""
     values: Int64s = np.zeros(len(lists), np.int64)
     lengths: Int64s = np.zeros(len(lists), np.int64)
     rows = np.flatnonzero(lists)

@@ -63,7 +63,7 @@ SEE_BROKERS = (
 
 
 def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
-    """The error of a client that cannot log in from these hosts."""
+    """Return the error of a client that cannot log in from these hosts."""
     return WrongSourceError(
         f"Kafka's client cannot log in: {text}",
         where=where,
@@ -73,7 +73,7 @@ def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
 
 
 def reading_forbidden(topic: str, text: str, where: str) -> WrongSourceError:
-    """The error of a user without the right to read."""
+    """Return the error of a user without the right to read."""
     return WrongSourceError(
         f"the user may not read the topic {topic} ({text})",
         where=where,
@@ -214,7 +214,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The library, loaded once for this process and its forks."""
+    """Return the library, loaded once for this process and its forks."""
     return Library()
 
 
@@ -302,7 +302,7 @@ class KafkaClient:
         deque(map(self._library.message_destroy, pointers), maxlen=0)
 
     def known_begin(self, topic: str, partition: int) -> int:
-        """The oldest offset according to the newest fetch; negative: unknown."""
+        """Return the oldest offset according to the newest fetch; negative: unknown."""
         begin, end = c.c_int64(), c.c_int64()
         name = topic.encode()
         ends = c.byref(begin), c.byref(end)
@@ -310,7 +310,9 @@ class KafkaClient:
         return begin.value
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
-        """The oldest offset and the one after the newest, from the broker; or an error's code."""
+        """Return the oldest offset and the one after the newest, from the broker; or an error's
+        code.
+        """
         begin, end = c.c_int64(), c.c_int64()
         code: int = self._library.query_watermark_offsets(
             self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms
@@ -327,7 +329,7 @@ class KafkaClient:
             yield code, sentence
 
     def text(self, code: int) -> str:
-        """The text of a code."""
+        """Return the text of a code."""
         encoded: bytes = self._library.err2str(code)
         return encoded.decode()
 

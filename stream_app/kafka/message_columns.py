@@ -68,7 +68,7 @@ def message_fields(pointers: Int64s) -> MessageFields:
 
 
 def words_of(pointers: Int64s, number: int) -> Int64s:
-    """The word of this number, counted from 0, of the memory at each of these addresses."""
+    """Return the word of this number, counted from 0, of the memory at each of these addresses."""
     base = int(pointers.min())
     memory = pa.foreign_buffer(base, int(pointers.max()) - base + (number + 1) * _WORD)
     words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // _WORD + number]
@@ -78,7 +78,7 @@ def words_of(pointers: Int64s, number: int) -> Int64s:
 def message_batch(
     topic: str, partition: int, fields: MessageFields, timestamps: Int64s
 ) -> pa.RecordBatch:
-    """A batch of `MESSAGE_SCHEMA`, which owns copies.
+    """Return a batch of `MESSAGE_SCHEMA`, which owns copies.
 
     Args:
         timestamps: milliseconds since 1970; -1: the message has none.

@@ -31,7 +31,7 @@ def offsets_text(offsets: Offsets) -> str:
 
 
 def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
-    """The offsets at which a new job begins.
+    """Return the offsets at which a new job begins.
 
     Args:
         starting: ``earliest``, ``latest``, or offsets as JSON, -2 for the oldest and -1 for the
@@ -72,7 +72,7 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
 
 
 def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
-    """The end of an epoch that begins at `begin`; `begin` when there is nothing new.
+    """Return the end of an epoch that begins at `begin`; `begin` when there is nothing new.
 
     Args:
         begin: also the oldest offsets of new partitions, so that the limit counts their messages.

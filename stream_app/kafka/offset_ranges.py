@@ -64,7 +64,7 @@ def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
 
 
 def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
-    """The ranges from one position of a job to a later one.
+    """Return the ranges from one position of a job to a later one.
 
     A partition that `begin` lacks is new, so it is read from offset 0. Spark does the same:
     a new partition that begins later has lost records, whatever ``starting-offsets`` says.
@@ -78,7 +78,7 @@ def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
 
 
 def begins_for(begin: Offsets, end: Offsets) -> Offsets:
-    """The offsets at which `ranges_between` begins in each partition of `end`."""
+    """Return the offsets at which `ranges_between` begins in each partition of `end`."""
     return {
         topic: {
             partition: min(begin.get(topic, {}).get(partition, 0), until)
@@ -89,7 +89,7 @@ def begins_for(begin: Offsets, end: Offsets) -> Offsets:
 
 
 def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
-    """The number of messages from a position up to the ends, by topic and partition.
+    """Return the number of messages from a position up to the ends, by topic and partition.
 
     A partition that the position lacks is new: see `ranges_between`.
     """

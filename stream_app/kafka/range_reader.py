@@ -123,7 +123,7 @@ class RangeReader:
         self._has_answered = False
 
     def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
-        """The messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
+        """Yield the messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
 
         A batch has messages of one partition, and none is empty.
 
@@ -148,7 +148,7 @@ class RangeReader:
                 self._client = opened_client(self._settings.client, self._settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """The oldest offset of a partition, and the one after the newest that may be read.
+        """Return the oldest offset of a partition, and the one after the newest that may be read.
 
         Raises:
             SourceError: no broker answers.
@@ -256,7 +256,7 @@ class RangeReader:
             self._report_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
-        """The partition lacks the offset: skip to the part of the range that it has."""
+        """Skip an offset that the partition lacks, to the part of the range that it has."""
         whole = progress.whole
         oldest, newest = self._watermarks(whole)
         available = f"the partition has the offsets {oldest} to {newest}"
@@ -372,7 +372,7 @@ def _next_size(messages: int, batch: pa.RecordBatch) -> int:
 
 
 def kept_reader(settings: ReaderSettings) -> RangeReader:
-    """The reader of this process for these settings, made at the first call."""
+    """Return the reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
     return _reader_of(os.getpid(), settings)
 

@@ -31,7 +31,7 @@ class RegistryRefusalError(Exception):
 
 
 def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registered:
-    """The schema of a number.
+    """Return the schema of a number.
 
     Args:
         url: the address, which decides the interface.
@@ -47,7 +47,7 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
 
 
 def number_of_guid(get: Get, guid: UUID) -> int:
-    """The number of a schema with a GUID, which Confluent's interface alone has.
+    """Return the number of a schema with a GUID, which Confluent's interface alone has.
 
     Raises:
         RegistryRefusalError: the registry's default context has no such schema.
@@ -129,7 +129,7 @@ def _refer(
 
 
 def _quoted(name: object, reason_prefix: str) -> str:
-    """A name as a part of a path."""
+    """Return a name as a part of a path."""
     try:
         return quote(str(name), safe="")
     except UnicodeEncodeError:

@@ -163,7 +163,7 @@ class SchemaRegistry:
         )
 
     def _body(self, server: str, path: str, reason_prefix: str) -> bytes:
-        """The body at a path of a server.
+        """Return the body at a path of a server.
 
         Args:
             reason_prefix: the begin of the reason where the registry has nothing there.
@@ -201,7 +201,7 @@ def _status(error: urllib.error.HTTPError) -> str:
 
 
 def url_problem(url: str) -> str:
-    """The problem of an address; empty without one."""
+    """Return the problem of an address; empty without one."""
     parts = urlsplit(url)
     if parts.username is not None:
         return f"an address has a login, which belongs to {USER_INFO}"

@@ -37,7 +37,7 @@ class LoginModule:
 
 
 def read_jaas(text: str) -> LoginModule:
-    """The login module of ``CLASS FLAG KEY="VALUE" …;``.
+    """Return the login module of ``CLASS FLAG KEY="VALUE" …;``.
 
     Raises:
         JaasError: the text has another form; the error does not show it, because it may hold

@@ -21,7 +21,7 @@ ClientSettings = tuple[tuple[str, str], ...]
 
 
 def unknown_cluster(topic: str) -> WrongSourceError:
-    """The error of a topic of a cluster that the configuration does not name."""
+    """Return the error of a topic of a cluster that the configuration does not name."""
     cluster, _ = cluster_and_name(topic)
     return WrongSourceError(
         f"the configuration names no cluster {cluster!r}",
@@ -86,7 +86,9 @@ class ClusterClients:
         self._clients.clear()
 
     def _of(self, topic: str) -> tuple[KafkaClient, str]:
-        """The client of a topic's cluster, made at the first call, and the topic's name there."""
+        """Return the client of a topic's cluster, made at the first call, and the topic's name
+        there.
+        """
         cluster, name = cluster_and_name(topic)
         if cluster not in self._clients:
             if cluster not in self.settings:
@@ -98,7 +100,7 @@ class ClusterClients:
 def opened_client(
     client: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
 ) -> KafkaClient | ClusterClients:
-    """A client of one cluster, or of several.
+    """Return a client of one cluster, or of several.
 
     Args:
         others: names of further clusters, and their settings.

@@ -33,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @functools.cache
 def _cache_folder(room: Path) -> str:
-    """The cache folder for the compiled code of a package.
+    """Return the cache folder for the compiled code of a package.
 
     Raises:
         ImportError: no folder is writable.
@@ -77,7 +77,9 @@ def compiled(function: Function) -> Function:
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
-    """A pointer to a value of `bits` bits: at an address, or in the table that begins there."""
+    """Return a pointer to a value of `bits` bits: at an address, or in the table that begins
+    there.
+    """
     address, *index = arguments
     if index:
         size = ir.Constant(ir.IntType(64), bits // 8)
@@ -144,5 +146,5 @@ low_zero_bytes: Callable[[np.uint64], int] = _low_zero_bytes()
 
 
 def word_of(text: bytes) -> np.uint64:
-    """The number that `word_at` reads from these eight bytes."""
+    """Return the number that `word_at` reads from these eight bytes."""
     return np.uint64(int.from_bytes(text, "little"))

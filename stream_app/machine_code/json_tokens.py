@@ -65,7 +65,7 @@ _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 
 @compiled
 def odd_bytes(word: np.uint64) -> np.uint64:
-    """The upper bit of each byte that ends, or may end, a run of plain letters in a string.
+    """Return the upper bit of each byte that ends, or may end, a run of plain letters in a string.
 
     Such bytes are quotes, backslashes, control characters and bytes beyond ASCII. Only the lowest
     set bit is reliable.
@@ -77,7 +77,7 @@ def odd_bytes(word: np.uint64) -> np.uint64:
 
 @compiled
 def string_end(place: int) -> tuple[int, int]:
-    """The place of a string's closing quote, and the bytes that unescaping saves.
+    """Return the place of a string's closing quote, and the bytes that unescaping saves.
 
     Args:
         place: behind the opening quote.
@@ -109,7 +109,7 @@ def string_end(place: int) -> tuple[int, int]:
 
 @compiled
 def character_at(place: int) -> tuple[int, int]:
-    """The code point of an escaped character, or `DECLINED`, and the place behind it.
+    """Return the code point of an escaped character, or `DECLINED`, and the place behind it.
 
     Args:
         place: the position of the character's backslash.
@@ -131,7 +131,7 @@ def character_at(place: int) -> tuple[int, int]:
 
 @compiled
 def _four_digits(place: int) -> int:
-    """The number of four hexadecimal digits."""
+    """Return the number of four hexadecimal digits."""
     number = 0
     for at in range(place, place + 4):
         byte = byte_at(at)
@@ -147,7 +147,7 @@ def _four_digits(place: int) -> int:
 
 @compiled
 def size_of(code: int) -> int:
-    """The number of bytes of a character in UTF-8."""
+    """Return the number of bytes of a character in UTF-8."""
     if code < 0x80:
         return 1
     if code < 0x800:
@@ -157,7 +157,7 @@ def size_of(code: int) -> int:
 
 @compiled
 def blank_end(place: int, limit: int) -> int:
-    """The place behind blanks: spaces, tabs and line ends."""
+    """Return the place behind blanks: spaces, tabs and line ends."""
     while place < limit and byte_at(place) in (SPACE, TAB, LINE_FEED, RETURN):
         place += 1
     return place
@@ -181,7 +181,7 @@ def _unescaped(letter: int) -> int:
 
 @compiled
 def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of the standard
-    """The place behind a multi-byte character of UTF-8."""
+    """Return the place behind a multi-byte character of UTF-8."""
     first, second = byte_at(place), byte_at(place + 1)
     if first < 0xC2 or first > 0xF4:
         return DECLINED
@@ -207,7 +207,7 @@ def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of t
 
 @compiled
 def digits_end(place: int) -> int:
-    """The place behind consecutive digits."""
+    """Return the place behind consecutive digits."""
     while ZERO <= byte_at(place) <= NINE:
         place += 1
     return place
@@ -215,7 +215,7 @@ def digits_end(place: int) -> int:
 
 @compiled
 def number_end(place: int) -> int:
-    """The place behind a number."""
+    """Return the place behind a number."""
     if byte_at(place) == MINUS:
         place += 1
     end = digits_end(place)
@@ -240,7 +240,7 @@ def number_end(place: int) -> int:
 
 @compiled
 def word_end(place: int) -> int:
-    """The place behind ``null``, ``true`` or ``false``."""
+    """Return the place behind ``null``, ``true`` or ``false``."""
     four = word_at(place) & _FOUR_BYTES
     if four in (_NULL, _TRUE):
         return place + 4
@@ -251,7 +251,7 @@ def word_end(place: int) -> int:
 
 @compiled
 def scalar_end(place: int) -> int:
-    """The place behind a string, a number or a word."""
+    """Return the place behind a string, a number or a word."""
     byte = byte_at(place)
     if byte == QUOTE:
         end, _ = string_end(place + 1)
@@ -263,7 +263,7 @@ def scalar_end(place: int) -> int:
 
 @compiled
 def name_end(place: int) -> int:
-    """The place behind a name and its colon."""
+    """Return the place behind a name and its colon."""
     if byte_at(place) != QUOTE:
         return DECLINED
     end, escaped = string_end(place + 1)
@@ -274,7 +274,7 @@ def name_end(place: int) -> int:
 
 @compiled
 def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """The place behind any value, which may lie beyond the limit."""
+    """Return the place behind any value, which may lie beyond the limit."""
     objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     bit = np.uint64(1)
     while place < limit:

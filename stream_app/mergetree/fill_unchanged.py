@@ -60,7 +60,7 @@ def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordB
 
 
 def leaves_out(batch: pa.RecordBatch) -> bool:
-    """Whether any row omits a value."""
+    """Return whether any row omits a value."""
     at = batch.schema.get_field_index(UNCHANGED)
     return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
 

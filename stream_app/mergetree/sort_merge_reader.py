@@ -54,7 +54,9 @@ class RunCursor:
             """The greatest key of the current batch."""
 
     def _is_one_number(self) -> bool:
-        """Whether all keys of the run are single numbers; a null in another batch needs a tuple."""
+        """Return whether all keys of the run are single numbers; a null in another batch needs a
+        tuple.
+        """
         schema, names = self._layout.schema, self._layout.key_names
         return len(names) == 1 and not schema.field(names[0]).nullable
 

@@ -61,7 +61,7 @@ class SpilledRuns:
         return sum(run.size for run in self._runs)
 
     def has_room(self, more_bytes: int) -> bool:
-        """Whether rows with this many bytes may be added."""
+        """Return whether rows with this many bytes may be added."""
         if self.limit is None:
             return True
         needed = self.size + more_bytes

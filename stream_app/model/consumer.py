@@ -24,7 +24,7 @@ class Consumer:
     modified_millis: int
 
     def has_expired(self, now_millis: int, expiration_millis: int | None) -> bool:
-        """Whether the last progress is older than ``consumer.expiration-time``."""
+        """Return whether the last progress is older than ``consumer.expiration-time``."""
         return (
             expiration_millis is not None and self.modified_millis < now_millis - expiration_millis
         )

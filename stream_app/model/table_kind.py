@@ -95,6 +95,6 @@ def kind_traits(
 def is_writable(
     primary_keys: Collection[str], partition_keys: Collection[str], bucket: int
 ) -> bool:
-    """Whether stream_app writes tables with these keys and this value of ``bucket``."""
+    """Return whether stream_app writes tables with these keys and this value of ``bucket``."""
     kind = kind_traits(primary_keys, partition_keys, bucket)
     return bucket >= 1 or bucket == NOT_FIXED or (kind.postpones and bucket == POSTPONED)

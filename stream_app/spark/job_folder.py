@@ -54,7 +54,7 @@ class Folder:
     files: FolderFiles
 
     def path(self, name: str) -> str:
-        """The path of a file in the folder; the name may contain slashes."""
+        """Return the path of a file in the folder; the name may contain slashes."""
         return f"{self.location}/{name}"
 
     def __str__(self) -> str:

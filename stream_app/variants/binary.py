@@ -72,7 +72,7 @@ class Variant:
         return self.value[self.place : self.place + self.size]
 
     def members(self) -> Iterator[tuple[str, Variant]]:
-        """The members of an object, by name."""
+        """Yield the members of an object, by name."""
         ids, offsets, size, values = self._shape()
         count = (values - offsets) // size - 1
         id_size = (offsets - ids) // count if count else 1
@@ -81,13 +81,13 @@ class Variant:
             yield name, self._at(values + self._number(offsets + index * size, size))
 
     def elements(self) -> Iterator[Variant]:
-        """The elements of an array."""
+        """Yield the elements of an array."""
         _, offsets, size, values = self._shape()
         for place in range(offsets, values - size, size):
             yield self._at(values + self._number(place, size))
 
     def name(self, number: int) -> str:
-        """The dictionary's name with this number."""
+        """Return the dictionary's name with this number."""
         size = (self.metadata[0] >> 6) + 1 if self.metadata else 1
         count = _unsigned(self.metadata, 1, size)
         if number >= count:
@@ -99,7 +99,7 @@ class Variant:
         return _text(self.metadata[names + begin : names + end])
 
     def scalar(self) -> Scalar:
-        """The value of a scalar; a date or time is its number, and a UUID its bytes."""
+        """Return the value of a scalar; a date or time is its number, and a UUID its bytes."""
         content, kind = self.content[1:], self.kind
         if self.basic_kind == layout.SHORT_TEXT:
             return _text(content)
@@ -119,7 +119,9 @@ class Variant:
                 return _whole(kind, content)
 
     def _shape(self) -> tuple[int, int, int, int]:
-        """The places of a container's ids, of its offsets, their size, and the values' place."""
+        """Return the places of a container's ids, of its offsets, their size, and the values'
+        place.
+        """
         sizes = self.kind
         is_object = self.basic_kind == layout.OBJECT
         is_large = sizes >> (4 if is_object else 2) & 1

@@ -23,11 +23,11 @@ class NameNumbers:
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str) -> int:
-        """The number of a name; a new name is added."""
+        """Return the number of a name; a new name is added."""
         return self._numbers.setdefault(name, len(self._numbers))
 
     def metadata(self) -> bytes:
-        """The dictionary as bytes."""
+        """Return the dictionary as bytes."""
         names = [name.encode() for name in self._numbers]
         ends = list(accumulate(map(len, names), initial=0))
         size = number_size(max(ends[-1], len(names)))
@@ -71,12 +71,12 @@ def array_of(elements: Sequence[bytes]) -> bytes:
 
 
 def _java_order(name: str) -> bytes:
-    """The sort key of a name in Java's UTF-16 order, in which readers search."""
+    """Return the sort key of a name in Java's UTF-16 order, in which readers search."""
     return name.encode("utf-16-be")
 
 
 def _head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
-    """The first byte of a container, and its count.
+    """Return the first byte of a container, and its count.
 
     Args:
         large_bit: the position, above the basic kind, of the bit that marks a large count.

@@ -33,7 +33,7 @@ class _Members(list[tuple[str, Any]]):
 
 
 def parse_json(text: str) -> tuple[bytes, bytes]:
-    """The value and the metadata of a document.
+    """Return the value and the metadata of a document.
 
     Raises:
         ValueError: the text is not JSON, repeats a name, nests too deeply, or is too large.

@@ -49,10 +49,10 @@ NESTING_MAX = 200
 
 
 def is_variant(data_type: pa.DataType) -> bool:
-    """Whether an Arrow type is VARIANT's; a ROW with the same two members looks the same."""
+    """Return whether an Arrow type is VARIANT's; a ROW with the same two members looks the same."""
     return bool(data_type == VARIANT_TYPE)
 
 
 def number_size(number: int) -> int:
-    """The bytes that an unsigned number takes."""
+    """Return the bytes that an unsigned number takes."""
     return max(1, (number.bit_length() + 7) // 8)

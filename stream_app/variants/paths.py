@@ -17,7 +17,8 @@ _STEP = re.compile(
 
 
 def parse_path(text: str) -> VariantPath:
-    """The steps of a path from the root inwards: names of members, and positions of elements.
+    """Return the steps of a path from the root inwards: names of members, and positions of
+    elements.
 
     Raises:
         ValueError: the text is not a path.
@@ -37,7 +38,7 @@ def parse_path(text: str) -> VariantPath:
 
 
 def at_path(variant: Variant, path: VariantPath) -> Variant | None:
-    """The value to which a path leads, or None if the path leads nowhere.
+    """Return the value to which a path leads, or None if the path leads nowhere.
 
     Raises:
         MalformedVariantError: the value is damaged.

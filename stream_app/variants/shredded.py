@@ -19,7 +19,7 @@ from stream_app.variants.containers import DuplicateNameError, NameNumbers, arra
 
 
 def whole_variants(column: pa.Array) -> pa.Array:
-    """The values of a file's shredded column as `VARIANT_TYPE`.
+    """Return the values of a file's shredded column as `VARIANT_TYPE`.
 
     Raises:
         MalformedVariantError: the parts of a value contradict each other.
@@ -102,7 +102,7 @@ def _typed_members(
 
 
 def _renamed(variant: Variant, names: NameNumbers) -> bytes:
-    """The same value with its members' names numbered by another dictionary."""
+    """Return the same value with its members' names numbered by another dictionary."""
     match variant.basic_kind:
         case layout.OBJECT:
             return object_of(_renamed_members(variant, names), names)

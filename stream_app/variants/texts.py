@@ -19,7 +19,7 @@ from stream_app.variants.binary import MalformedVariantError, Variant
 
 
 def json_of(column: pa.Array) -> pa.Array:
-    """The documents of a column as strings; null stays null.
+    """Return the documents of a column as strings; null stays null.
 
     Raises:
         MalformedVariantError: a value is damaged.

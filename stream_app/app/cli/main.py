@@ -136,7 +136,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
 def _parser(
     wanted: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
 ) -> argparse.ArgumentParser:
-    """The parser of the whole command line, with only the arguments of the given verb."""
+    """Return the parser of the whole command line, with only the arguments of the given verb."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="CDC from Kafka into Apache Paimon tables, compacted while it is written.",

@@ -114,7 +114,7 @@ RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
 def token_of(environ: Mapping[str, str]) -> str | None:
-    """The token that actions require, or None if the site has no actions.
+    """Return the token that actions require, or None if the site has no actions.
 
     Raises:
         UsageError: the token is too short.
@@ -129,7 +129,7 @@ def token_of(environ: Mapping[str, str]) -> str | None:
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this server, or from no page at all.
+    """Return whether a request comes from a page of this server, or from no page at all.
 
     Browsers send ``Sec-Fetch-Site``, also through a proxy; old browsers send only ``Origin``.
     """
@@ -254,12 +254,12 @@ class Actions:
         return run
 
     def runs(self, name: str) -> Sequence[ActionRun]:
-        """The newest actions of a table, newest first."""
+        """Return the newest actions of a table, newest first."""
         with self._lock:
             return list(self._runs.get(name, ()))
 
     def pulse(self, name: str) -> Hashable:
-        """A value that changes whenever an action has a new line."""
+        """Return a value that changes whenever an action has a new line."""
         return tuple((run.state, run.count) for run in self.runs(name))
 
     def close(self, patience_s: float = 10.0) -> None:

@@ -44,7 +44,9 @@ class JobGlance:
     decoder: str = ""
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
-        """Whether the job commits nothing while messages wait for tables without problems."""
+        """Return whether the job commits nothing while messages wait for tables without
+        problems.
+        """
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
@@ -85,6 +87,6 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
 
 
 def compactions_of_all(tables: Iterable[TableNow | None]) -> tuple[int, int]:
-    """The numbers of running and of queued compactions."""
+    """Return the numbers of running and of queued compactions."""
     numbers = [compactions.numbers for compactions in tables if compactions is not None]
     return sum(table.running for table in numbers), sum(table.queued for table in numbers)

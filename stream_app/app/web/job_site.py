@@ -62,7 +62,7 @@ class _CachedAnswer(Generic[_Answer]):
         self._lock = threading.Lock()
 
     def current(self) -> _Answer:
-        """The current or a recent answer."""
+        """Return the current or a recent answer."""
         with self._lock:
             began = self._clock.steady_seconds()
             if self._asked is not None:
@@ -227,7 +227,7 @@ class JobSite(Site):
         return path
 
     def _shown(self, status: TableStatus) -> TableStatus:
-        """The status under its name on pages, with the compactions of this process's job."""
+        """Return the status under its name on pages, with the compactions of this process's job."""
         if status.state == REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
         status = replace(status, table=self.job.tables.full_name(status.table))
@@ -240,13 +240,13 @@ class JobSite(Site):
         return with_waiting_rows(status, now.numbers.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
-        """Whether the sorted runs of the table in a folder are counted from manifests."""
+        """Return whether the sorted runs of the table in a folder are counted from manifests."""
         part = self.job.tables.part(path.rsplit("/", 1)[-1])
         now = None if self._history is None else self._history.now(part)
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
-        """The summary of all tables, by which pages judge whether one is behind."""
+        """Return the summary of all tables, by which pages judge whether one is behind."""
         ages = [status.changed_s for status in tables if status.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,
@@ -268,11 +268,11 @@ class JobSite(Site):
         )
 
     def _asked_ends(self) -> tuple[Offsets | None, str | None]:
-        """The ends of the topics, and the reason if the broker did not report them."""
+        """Return the ends of the topics, and the reason if the broker did not report them."""
         reasons: list[str] = []
         ends = self._ask_ends(reasons.append)
         return ends, reasons[0] if reasons else None
 
     def _newest_message_ms(self) -> int | None:
-        """The cached `JobStatus.newest_ms`, because that examines all tables."""
+        """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
         return self._newest.current() if self._history is None else self._history.source_ms

@@ -98,7 +98,7 @@ class PageVersion:
 
 
 def _coarse(status: TableStatus) -> Hashable:
-    """A status without the details that change constantly, such as ages and small lags."""
+    """Return a status without the details that change constantly, such as ages and small lags."""
     lag = None if status.lag is None else status.lag.bit_length()
     is_fresh = status.fresh_s == 0
     return status.table, status.state, status.reason, lag, is_fresh, status.proven_at

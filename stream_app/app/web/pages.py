@@ -73,7 +73,7 @@ class PageList:
         ]
 
     def cells(self) -> list[list[ListCell]]:
-        """The cells of the rows."""
+        """Return the cells of the rows."""
         return [
             [
                 ListCell(_text(column.name, getattr(row, column.name)), column.right)
@@ -128,12 +128,12 @@ def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str
 
 
 def _known_in(name: str, rows: Sequence[object]) -> bool:
-    """Whether a row has a value of this name."""
+    """Return whether a row has a value of this name."""
     return any(getattr(row, name) is not None for row in rows)
 
 
 def block(text: object) -> str:
-    """A text that keeps its lines and indents, without other characters that move a cursor.
+    """Return a text that keeps its lines and indents, without other characters that move a cursor.
 
     For a box that keeps blanks, such as ``<pre>``.
     """
@@ -142,7 +142,9 @@ def block(text: object) -> str:
 
 
 def _value(text: str) -> Markup:
-    """A value on one line; escapes are marked, so that no backslash of a value is taken for one."""
+    """Return a value on one line; escapes are marked, so that no backslash of a value is taken for
+    one.
+    """
     parts = re.split(f"({CONTROL.pattern})", text)
     marked = (
         Markup('<span class="control">{}</span>').format(visible(part))
@@ -154,7 +156,7 @@ def _value(text: str) -> Markup:
 
 
 def payload(data: bytes | None) -> str:
-    """A message as it came, without the schema that a converter may have put before it."""
+    """Return a message as it came, without the schema that a converter may have put before it."""
     if data is None:
         return "null"
     text = data.decode(errors="backslashreplace")
@@ -185,7 +187,7 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _behind(text: str, sign: str, at: int) -> int:
-    """The position after a given character that only blanks precede."""
+    """Return the position after a given character that only blanks precede."""
     match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
     if match is None:
         raise ValueError(f"no {sign}")
@@ -196,7 +198,7 @@ ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
-    """A text with HTML's special characters escaped."""
+    """Return a text with HTML's special characters escaped."""
     return str(escape(text))
 
 

@@ -81,7 +81,7 @@ _FORM_MAX = 16384
 
 
 def web_app(site: Site, actions: Actions) -> Starlette:
-    """The pages of a site.
+    """Return the pages of a site.
 
     Args:
         actions: the actions of the same site.
@@ -303,7 +303,9 @@ class _Pages:
         return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
-        """A page without secrets; characters that are not Unicode, as in a message, are escaped."""
+        """Return a page without secrets; characters that are not Unicode, as in a message, are
+        escaped.
+        """
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")

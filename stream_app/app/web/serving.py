@@ -33,7 +33,7 @@ ANY_NAME = "*"
 
 
 def answers_to(host: str, names: Collection[str]) -> bool:
-    """Whether the server answers to the name of a request.
+    """Return whether the server answers to the name of a request.
 
     Args:
         host: the header ``Host``, with or without a port.

@@ -62,15 +62,15 @@ class Site(Protocol):
         return None
 
     def status(self, name: str) -> TableStatus | None:
-        """The status of one table; None if it is not in the list."""
+        """Return the status of one table; None if it is not in the list."""
         ...
 
     def tables(self) -> Sequence[TableStatus]:
-        """The status of each table, by name."""
+        """Return the status of each table, by name."""
         ...
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - a default
-        """The summary of the job; None if the tables do not belong to a job.
+        """Return the summary of the job; None if the tables do not belong to a job.
 
         Args:
             tables: the status of all tables.
@@ -99,17 +99,17 @@ class Site(Protocol):
         return None
 
     def unassigned_records(self) -> UnassignedFacts:
-        """The records of the quarantine that belong to no table."""
+        """Return the records of the quarantine that belong to no table."""
         return UnassignedFacts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - a default
-        """The newest epochs of a table, oldest first; empty if its job does not run in this
+        """Return the newest epochs of a table, oldest first; empty if its job does not run in this
         process.
         """
         return ()
 
     def now(self, name: str) -> TableNow | None:  # noqa: ARG002 - a default
-        """A table's current compactions, or None if its job does not run in this process."""
+        """Return a table's current compactions, or None if its job does not run in this process."""
         return None
 
     def replay(self, name: str) -> Iterator[str]:
@@ -135,7 +135,9 @@ class Site(Protocol):
         )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The arguments of ``stream-app compact`` for a table, and its further environment."""
+        """Return the arguments of ``stream-app compact`` for a table, and its further
+        environment.
+        """
         ...
 
 
@@ -209,7 +211,7 @@ class WarehouseSite(Site):
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, place: tuple[str, str]) -> TableStatus | None:
-        """The status of the table in a folder; None if the folder is not a table."""
+        """Return the status of the table in a folder; None if the folder is not a table."""
         name, path = place
         try:
             facts = self._facts.facts(path)
@@ -231,5 +233,7 @@ class WarehouseSite(Site):
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a file's name is valid Unicode; Python represents other bytes as lone surrogates."""
+    """Return whether a file's name is valid Unicode; Python represents other bytes as lone
+    surrogates.
+    """
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

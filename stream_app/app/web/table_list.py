@@ -30,7 +30,7 @@ class ListChoice:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> ListChoice:
-        """The choice of a page's query; an unknown order is the default."""
+        """Return the choice of a page's query; an unknown order is the default."""
         order = query.get("sort", TROUBLE)
         return cls(
             text=query.get("q", "").strip(),
@@ -49,7 +49,7 @@ class ListChoice:
         return sorted(chosen, key=self._key)
 
     def query(self, state: str) -> str:
-        """The query of the same choice with another state; empty for the default choice."""
+        """Return the query of the same choice with another state; empty for the default choice."""
         order = "" if self.order == TROUBLE else self.order
         parameters = {"q": self.text, "state": state, "sort": order}
         return urlencode({key: value for key, value in parameters.items() if value})
@@ -67,7 +67,7 @@ class ListChoice:
 
 
 def state_counts(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
-    """The number of tables in each occurring state, the most frequent first."""
+    """Return the number of tables in each occurring state, the most frequent first."""
     return Counter(status.state for status in tables).most_common()
 
 

@@ -209,7 +209,7 @@ def rows_of(
 def changes_of(
     table: FileStoreTable, snapshots: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[list[str], list[list[str | None]]]:
-    """The newest changes of the newest snapshots, newest last, with their kinds.
+    """Return the newest changes of the newest snapshots, newest last, with their kinds.
 
     It returns at most `QUERY_ROWS_MAX` changes, from the first `CHANGES_READ` of each snapshot.
 
@@ -232,7 +232,7 @@ def changes_of(
 
 
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
-    """The last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
+    """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
     how = Following(start=stream_start("default", snapshot_id=number), end=number)
     newest, rows, read = deque[pa.RecordBatch](), 0, 0

@@ -62,7 +62,7 @@ class Parts:
         return None
 
     def problems(self) -> list[Problem]:
-        """Each distinct error, with the parts that it hides."""
+        """Return each distinct error, with the parts that it hides."""
         return [
             Problem(parts=tuple(dict.fromkeys(parts)), error=error)
             for error, parts in self._errors.values()
@@ -70,7 +70,7 @@ class Parts:
 
 
 def next_expiry(table: FileStoreTable) -> SnapshotExpiry:
-    """The next expiry, as a plan; nothing is deleted.
+    """Return the next expiry, as a plan; nothing is deleted.
 
     Raises:
         UsageError: the options of expiry contradict each other.
@@ -89,7 +89,7 @@ class SchemaVersion:
 
 
 def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
-    """The newest versions, newest first."""
+    """Return the newest versions, newest first."""
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
     versions = []
@@ -113,7 +113,7 @@ class ColumnRow:
 
 
 def column_rows(schema: TableSchema) -> list[ColumnRow]:
-    """The columns, in their order."""
+    """Return the columns, in their order."""
     keys = {**dict.fromkeys(schema.primary_keys, "primary key")}
     for name in schema.partition_keys:
         keys[name] = f"{keys[name]}, partition" if name in keys else "partition"
@@ -129,7 +129,7 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
 
 
 def trait_texts(schema: TableSchema) -> list[str]:
-    """The kind of table in few words, the most important first."""
+    """Return the kind of table in few words, the most important first."""
     options, columns = schema.core_options, len(schema.fields)
     keys = ", ".join(schema.primary_keys)
     traits = [
@@ -149,7 +149,7 @@ def trait_texts(schema: TableSchema) -> list[str]:
 
 
 def largest_files(table: FileStoreTable, snapshot: Snapshot) -> Listing:
-    """The largest files of a snapshot, the largest first."""
+    """Return the largest files of a snapshot, the largest first."""
     entries = heapq.nlargest(
         FILES_SHOWN, live_files(table, snapshot), key=lambda entry: entry.file.file_size
     )
@@ -187,7 +187,8 @@ class QuarantinedKind:
 def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
-    """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
+    """Return the newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent
+    first.
 
     Args:
         committed: see `Quarantine.iterate_waiting`.

@@ -40,7 +40,7 @@ class UnassignedFacts:
 
 
 def refused_reason(reason: str) -> str:
-    """The reason why a source table is refused, with the remedy, for a page."""
+    """Return the reason why a source table is refused, with the remedy, for a page."""
     problem, _, fix = reason.partition("; to fix: ")
     return f"{problem}\nto fix: {fix}; then {_AGAIN}" if fix else f"{problem}\nthen {_AGAIN}"
 
@@ -78,7 +78,7 @@ class UnassignedRecords:
     _known: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
     def facts(self) -> UnassignedFacts:
-        """The facts about the folder's present records."""
+        """Return the facts about the folder's present records."""
         try:
             quarantine = self.quarantine()
             if quarantine is None:
@@ -99,7 +99,7 @@ class UnassignedRecords:
             return UnassignedFacts(error=storage_error(error))
 
     def refused(self) -> Mapping[Origin, int]:
-        """The refused source tables, except those that the job stores by now."""
+        """Return the refused source tables, except those that the job stores by now."""
         refused = self.facts().refused
         stored = self.stored() if refused else ()
         return {origin: count for origin, count in refused.items() if origin not in stored}

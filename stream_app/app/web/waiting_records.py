@@ -38,7 +38,7 @@ class WaitingRecords:
             self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
 
     def by_table(self) -> Mapping[str, int] | None:
-        """The last count by a table's full name, or None before the first count has ended.
+        """Return the last count by a table's full name, or None before the first count has ended.
 
         It counts again when that is due. A slow count continues in its thread.
         """

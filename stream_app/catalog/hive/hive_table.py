@@ -124,7 +124,7 @@ class HiveLayout:
 
 
 def is_paimon_table(table: Struct) -> bool:
-    """Whether a table of the metastore is Paimon's."""
+    """Return whether a table of the metastore is Paimon's."""
     storage = table.struct(TableField.STORAGE)
     formats = (StorageField.INPUT_FORMAT, StorageField.OUTPUT_FORMAT)
     return [storage.text(number) for number in formats] == [_INPUT_FORMAT, _OUTPUT_FORMAT]

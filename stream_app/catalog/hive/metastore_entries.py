@@ -22,7 +22,7 @@ _ALTER_TABLE = MetastoreMethod("alter_table_with_environment_context", (_INVALID
 
 
 def database_entry(client: MetastoreClient, name: str) -> Struct | None:
-    """The entry of a database; None if it does not exist."""
+    """Return the entry of a database; None if it does not exist."""
     with suppress(RefusedError):
         return client.ask(_GET_DATABASE, text(name), expected=_GONE, name=name).struct(0)
     return None
@@ -35,7 +35,7 @@ def create_database_entry(client: MetastoreClient, name: str, entry: Struct) -> 
 
 
 def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | None:
-    """The entry of a table; None if it does not exist."""
+    """Return the entry of a table; None if it does not exist."""
     request = nested(Struct({1: text(identifier.database), 2: text(identifier.table)}))
     with suppress(RefusedError):
         answer = client.ask(_GET_TABLE, request, expected=_GONE, name=str(identifier))

@@ -117,49 +117,49 @@ def _text(content: bytes) -> str:
 
 
 def text(value: str) -> ThriftValue:
-    """A string."""
+    """Return a string."""
     return ThriftValue(ThriftType.STRING, value.encode())
 
 
 def flag(value: bool) -> ThriftValue:
-    """A boolean."""
+    """Return a boolean."""
     return ThriftValue(ThriftType.BOOL, value)
 
 
 def i16(value: int) -> ThriftValue:
-    """An integer of 16 bits."""
+    """Return an integer of 16 bits."""
     return ThriftValue(ThriftType.I16, value)
 
 
 def i32(value: int) -> ThriftValue:
-    """An integer of 32 bits, or a member of an enum."""
+    """Return an integer of 32 bits, or a member of an enum."""
     return ThriftValue(ThriftType.I32, value)
 
 
 def i64(value: int) -> ThriftValue:
-    """An integer of 64 bits."""
+    """Return an integer of 64 bits."""
     return ThriftValue(ThriftType.I64, value)
 
 
 def nested(struct: Struct) -> ThriftValue:
-    """A struct as a field."""
+    """Return a struct as a field."""
     return ThriftValue(ThriftType.STRUCT, struct)
 
 
 def texts(values: Iterable[str]) -> ThriftValue:
-    """A list of strings."""
+    """Return a list of strings."""
     return ThriftValue(
         ThriftType.LIST, ThriftList(ThriftType.STRING, tuple(value.encode() for value in values))
     )
 
 
 def structs(values: Iterable[Struct]) -> ThriftValue:
-    """A list of structs."""
+    """Return a list of structs."""
     return ThriftValue(ThriftType.LIST, ThriftList(ThriftType.STRUCT, tuple(values)))
 
 
 def text_map(values: Mapping[str, str]) -> ThriftValue:
-    """A map of strings."""
+    """Return a map of strings."""
     pairs = tuple((key.encode(), value.encode()) for key, value in values.items())
     return ThriftValue(ThriftType.MAP, ThriftMap(ThriftType.STRING, ThriftType.STRING, pairs))
 

@@ -63,7 +63,7 @@ class JsonAnswer:
         return self.status in _SUCCESS
 
     def is_missing(self, resource: str) -> bool:
-        """Whether the server lacks an object of this type, such as ``SNAPSHOT``."""
+        """Return whether the server lacks an object of this type, such as ``SNAPSHOT``."""
         return self.status == MISSING and self.value.get("resourceType") == resource
 
     def field(self, name: str, kind: type[Any]) -> Any:

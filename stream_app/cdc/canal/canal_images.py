@@ -66,7 +66,7 @@ class _PairedRows(NamedTuple):
         return cls(data, old, message, places)
 
     def are_objects(self) -> Bools:
-        """The mask of records whose row is an object, and whose row of `old`, too: bool [m]."""
+        """Return which records have an object as row, and as row of `old`, too: bool [m]."""
         has_object = np.append(valid_of(self.old.values), False)[self.old_places]
         is_object: Bools = valid_of(self.data.values) & ((self.old_places < 0) | has_object)
         return is_object
@@ -164,7 +164,7 @@ def _convert_by_types(
 
 
 def with_types(table: dialect.Table) -> Sequence[ColumnReading]:
-    """The columns whose MySQL types must be read."""
+    """Return the columns whose MySQL types must be read."""
     return [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]

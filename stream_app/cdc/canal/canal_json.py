@@ -161,7 +161,7 @@ def _records(document: dict[str, Any], kind: str, table: dialect.Table) -> list[
 
 
 def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[Image]:
-    """The rows of a list, with their values converted by their MySQL types."""
+    """Return the rows of a list, with their values converted by their MySQL types."""
     rows = document.get(field)
     if rows is None:
         return []
@@ -232,7 +232,9 @@ def _ddl_of(document: dict[str, Any]) -> DdlText | None:
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
-    """Whether before-images are always whole, because the format refuses rows that lack columns."""
+    """Return whether before-images are always whole, because the format refuses rows that lack
+    columns.
+    """
     return options.get(MISSING_COLUMNS) in (
         DriftReaction.STOP.value,
         DriftReaction.QUARANTINE.value,

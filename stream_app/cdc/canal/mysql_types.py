@@ -49,7 +49,7 @@ _GEOMETRY_DEPTH_MAX = 32
 
 @lru_cache(maxsize=4096)
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
-    """The conversion from a MySQL type to a column's type, or None if the values need no
+    """Return the conversion from a MySQL type to a column's type, or None if the values need no
     conversion.
     """
     if family is Family.STRING:
@@ -77,7 +77,7 @@ def _named(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
 
 
 def _bits(size: int, text: str) -> str:
-    """The bytes of a number as text of ISO 8859-1, the most significant byte first."""
+    """Return the bytes of a number as text of ISO 8859-1, the most significant byte first."""
     if not _is_number(text) or int(text) >= 1 << 8 * size:
         raise ValueError("is not the number of its BIT")
     return int(text).to_bytes(size, "big").decode("latin-1")
@@ -137,7 +137,7 @@ class _Reader:
         self.at = at
 
     def geometry(self, depth: int) -> tuple[str, Any]:
-        """The name of the type, and the coordinates or, in a collection, the geometries."""
+        """Return the name of the type, and the coordinates or, in a collection, the geometries."""
         if depth > _GEOMETRY_DEPTH_MAX:
             raise RecursionError
         (order,) = self._take("<B")

@@ -39,7 +39,7 @@ _PAIR_BITS = 0xFFF
 
 
 def _pair_lookup(alphabet: bytes) -> Uint16s:
-    """The lookup table: two characters → their 12 bits and their number of pads, or
+    """Return the lookup table: two characters → their 12 bits and their number of pads, or
     `_PAIR_INVALID`.
     """
     codes = np.full(256, _INVALID, np.uint16)
@@ -154,7 +154,7 @@ def left_padded(values: pa.Array, width: int) -> pa.Array:
 
 
 def _counted(lengths: Int32s) -> npt.NDArray[np.int64]:
-    """The numbers from 0 up to each length, in one sequence."""
+    """Return the numbers from 0 up to each length, in one sequence."""
     ends = np.cumsum(lengths, dtype=np.int64)
     return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(ends - lengths, lengths)
 

@@ -33,7 +33,7 @@ class BytePattern:
         return len(self.lowest)
 
     def fits(self, data: Bytes, starts: Int64s) -> Bools:
-        """Whether the `len(self)` bytes at each start match the pattern: bool [len(starts)].
+        """Return whether the `len(self)` bytes at each start match the pattern: bool [len(starts)].
 
         A pattern of two digits, of which the first is not zero::
 
@@ -63,7 +63,7 @@ class BytePattern:
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """The pattern of a text; `ranges` gives the lowest and highest byte for some places."""
+    """Return the pattern of a text; `ranges` gives the lowest and highest byte for some places."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
     for place, (least, largest) in ranges.items():
@@ -104,14 +104,14 @@ def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
 
 
 def places_of_word(data: Bytes, word: bytes) -> Int64s:
-    """The positions of a word of two or four bytes, ascending."""
+    """Return the positions of a word of two or four bytes, ascending."""
     size = len(word)
     places = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *places]))
 
 
 def places_of(data: Bytes, text: bytes) -> Int64s:
-    """The positions at which a text of four bytes or more begins, ascending."""
+    """Return the positions at which a text of four bytes or more begins, ascending."""
     places = places_of_word(data, text[:4])
     for at, byte in enumerate(text[4:], 4):
         places = places[data.take(places + at, mode="clip") == byte]

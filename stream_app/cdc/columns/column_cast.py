@@ -303,7 +303,9 @@ def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
 
 
 def _only_digits(wire: pa.Array) -> bool:
-    """Whether the texts consist of digits, minus signs and points, which Arrow casts correctly."""
+    """Return whether the texts consist of digits, minus signs and points, which Arrow casts
+    correctly.
+    """
     data, _ = own_bytes(wire)
     return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 

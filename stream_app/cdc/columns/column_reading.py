@@ -131,7 +131,7 @@ ENCODINGS: dict[Family, frozenset[Encoding]] = {
 
 
 def family_of(data_type: DataType) -> Family:
-    """The family of a type."""
+    """Return the family of a type."""
     return _FAMILIES[data_type.root]
 
 
@@ -171,15 +171,15 @@ class ColumnReading:
         return any(scalar.root is TypeRoot.DECIMAL for scalar in self.data_type.scalars())
 
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
-        """The same column in another encoding."""
+        """Return the same column in another encoding."""
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
 
     def refusing(self, reason: str) -> ColumnReading:
-        """The same column, which refuses every value with this reason."""
+        """Return the same column, which refuses every value with this reason."""
         return replace(self, refusal=reason)
 
     def inner(self) -> tuple[ColumnReading, ...]:
-        """The readings of a nested column's parts: elements, keys and values, or fields."""
+        """Return the readings of a nested column's parts: elements, keys and values, or fields."""
         kind, arrow = self.data_type, self.arrow_type
         match kind.root:
             case TypeRoot.ARRAY | TypeRoot.VECTOR:
@@ -194,7 +194,9 @@ class ColumnReading:
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:
-        """The Arrow type in which arrays or objects are parsed, or None if they contain a MAP."""
+        """Return the Arrow type in which arrays or objects are parsed, or None if they contain a
+        MAP.
+        """
         root = self.data_type.root
         if root is TypeRoot.MAP:
             return None
@@ -215,7 +217,7 @@ class ColumnReading:
         return JsonKind.ARRAY if self.data_type.root in LIST_ROOTS else JsonKind.OBJECT
 
     def usual_kind(self) -> JsonKind:
-        """The kind to expect in a column whose values have all been null."""
+        """Return the kind to expect in a column whose values have all been null."""
         if self.family is Family.NESTED:
             return JsonKind.STRING if self.nested_wire_type() is None else self._nested_kind()
         if self.family is Family.BOOLEAN:
@@ -229,7 +231,9 @@ class ColumnReading:
         return JsonKind.NUMBER
 
     def wire_type(self, json_kind: JsonKind) -> pa.DataType | None:
-        """The Arrow type in which values of this kind are parsed, or None if the parser cannot."""
+        """Return the Arrow type in which values of this kind are parsed, or None if the parser
+        cannot.
+        """
         if self.family is Family.NESTED and json_kind is self._nested_kind():
             return self.nested_wire_type()
         if self.family is Family.STRING and json_kind is JsonKind.OBJECT and self.holds_number:
@@ -301,7 +305,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
 
 
 def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:
-    """The Arrow fields in which a row is parsed, if its columns have these kinds."""
+    """Return the Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))
         for reading, kind in zip(readings, kinds, strict=True)

@@ -74,7 +74,7 @@ def apply_schema(
     sends_bytes: bool = True,
     writes_times: bool = False,
 ) -> tuple[ColumnReading, ...]:
-    """The readings with the encodings of the schema.
+    """Return the readings with the encodings of the schema.
 
     Args:
         chosen: encodings by column that the user has set; they take precedence.
@@ -103,7 +103,7 @@ def apply_schema(
 
 
 def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
-    """Whether the text may be base64 or hexadecimal, depending on the connector's mode."""
+    """Return whether the text may be base64 or hexadecimal, depending on the connector's mode."""
     is_text = field.literal == "string" and field.parameters.get(SOURCE_TYPE) not in _TEXT_TYPES
     return is_text and reading.family is Family.BINARY and not field.semantic
 

@@ -94,7 +94,7 @@ def _wide(values: pa.Array) -> Bytes:
 
 
 def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
-    """The type in which a parser may read numbers for a column of `target`.
+    """Return the type in which a parser may read numbers for a column of `target`.
 
     The parser checks the number of digits and then scales. So the type must have room for a number
     with all digits of the precision, times 10 to the power of the scale.
@@ -127,7 +127,9 @@ def narrowed_decimals(
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """The decimal128s, null where they have more digits than their type, and the mask of these."""
+    """Return the decimal128s, null where they have more digits than their type, and the mask of
+    these.
+    """
     kind = decimals.type
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64) if len(decimals) else None
     if words is None:
@@ -145,7 +147,7 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 
 def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
-    """The mask of 128-bit numbers, given as two words, that are ≥ `bound`."""
+    """Return the mask of 128-bit numbers, given as two words, that are ≥ `bound`."""
     bound_high, bound_low = bound >> 64, np.uint64(bound & 0xFFFF_FFFF_FFFF_FFFF)
     result: Bools = high > bound_high
     result |= (high == bound_high) & (low.view(np.uint64) >= bound_low)
@@ -168,7 +170,7 @@ def _one_by_one(
 
 
 def number_text(value: bytes, scale: int) -> str:
-    """The text of a two's complement number with `scale` fractional digits.
+    """Return the text of a two's complement number with `scale` fractional digits.
 
     Raises:
         ValueError: the value has no bytes, or too many for a decimal.
@@ -245,7 +247,7 @@ def by_scale(
 
 
 def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
-    """The number in `text`, in the scale of `target`, with every digit kept.
+    """Return the number in `text`, in the scale of `target`, with every digit kept.
 
     Raises:
         ValueError: the text is not a number, is too large, or has more fractional digits than the

@@ -48,7 +48,8 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Whether each value is enclosed in ``{`` and ``}``, which `parse_objects` requires: bool [n].
+    """Return whether each value is enclosed in ``{`` and ``}``, which `parse_objects` requires:
+    bool [n].
 
     Then each value holds exactly one object, and two values never form one. JSON requires a comma
     between ``}`` and ``{``, and a string cannot contain a newline.
@@ -62,7 +63,7 @@ def looks_like_object(values: pa.Array) -> Bools:
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
-    """Whether `parse_objects` might misread each value: bool [n].
+    """Return whether `parse_objects` might misread each value: bool [n].
 
     The parser misreads bare constants and, in decimals, numbers with more than 38 fractional
     digits. For these, Arrow reads beyond the end of its table of powers. So 5e-41 becomes 0.00 in a
@@ -82,7 +83,9 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
 
 
 def _marks(data: Bytes, has_decimals: bool) -> Int64s:
-    """The places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
+    """Return the places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
+    ``\\u``.
+    """
     places = [np.empty(0, np.int64)]
     # Blocks fit into the processor's cache, because reading memory costs the most.
     for start in range(0, len(data), _SEARCH_BYTES):

@@ -160,7 +160,7 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
 
 
 def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
-    """The documents, empty where null or broken, with masks of the present and the broken
+    """Return the documents, empty where null or broken, with masks of the present and the broken
     documents.
     """
     valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
@@ -208,7 +208,7 @@ def cast_cells(
 
 
 def _cell(document: Any) -> tuple[JsonKind, str] | None:
-    """The scalar of a document; None for null and for other values."""
+    """Return the scalar of a document; None for null and for other values."""
     match document:
         case _Number():
             return JsonKind.NUMBER, str(document)

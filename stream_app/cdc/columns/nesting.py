@@ -23,7 +23,7 @@ _SEARCH_BYTES = 1 << 17
 
 
 def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
-    """Whether brackets outside of strings nest deeper than the limit."""
+    """Return whether brackets outside of strings nest deeper than the limit."""
     if value.count(b"[") + value.count(b"{") <= levels:
         return False
     data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # turns brackets into braces
@@ -46,7 +46,7 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
 
 
 def _openings(values: pa.Array) -> Int64s:
-    """The places of opening brackets in the values' bytes, including those in strings."""
+    """Return the places of opening brackets in the values' bytes, including those in strings."""
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # Blocks fit into the processor's cache, because reading memory costs the most.

@@ -47,7 +47,7 @@ _SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00
 
 
 def _forms(digits: int) -> _Forms:
-    """The casts of texts with and without a zone, by their number of fractional digits."""
+    """Return the casts of texts with and without a zone, by their number of fractional digits."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
 
@@ -164,7 +164,7 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
 
 
 def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
-    """The texts with the form of a timestamp, null for others; and the mask of the others.
+    """Return the texts with the form of a timestamp, null for others; and the mask of the others.
 
     Texts are matched first, because Arrow would accept ``2024-02-29T07Z`` too.
     """
@@ -183,8 +183,8 @@ def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
 
 
 def _are_plain(texts: pa.Array, digits: int) -> bool:
-    """Whether all texts are timestamps of one length without a zone, by a quick look at their
-    bytes.
+    """Return whether all texts are timestamps of one length without a zone, by a quick look at
+    their bytes.
     """
     data, _ = own_bytes(texts)
     count = len(texts) - texts.null_count
@@ -203,8 +203,8 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
 
 
 def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
-    """The forms, beginning with the one of the first text, because most texts of a column are
-    alike.
+    """Return the forms, beginning with the one of the first text, because most texts of a column
+    are alike.
     """
     first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
     has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
@@ -291,17 +291,17 @@ def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> B
 
 
 def may_cut(reading: ColumnReading) -> bool:
-    """Whether the column holds times, so that values may lose digits."""
+    """Return whether the column holds times, so that values may lose digits."""
     return reading.family in _TIMES and not reading.refusal
 
 
 def held_digits(reading: ColumnReading) -> int:
-    """The digits of a second that a column of times keeps."""
+    """Return the digits of a second that a column of times keeps."""
     return min(reading.data_type.precision, UNIT_DIGITS[reading.arrow_type.unit])
 
 
 def _smallest_unit(reading: ColumnReading) -> int:
-    """The divisor of counts that lose no digit; 1 if no count can lose one."""
+    """Return the divisor of counts that lose no digit; 1 if no count can lose one."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return 1

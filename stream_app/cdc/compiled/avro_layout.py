@@ -104,7 +104,7 @@ class AvroColumn:
         return self.cells.texts(self.position, self.count).view(pa.binary())
 
     def decimals(self, target: pa.Decimal128Type) -> pa.Array:
-        """The numbers that are read as decimals, whatever the precision of the type."""
+        """Return the numbers that are read as decimals, whatever the precision of the type."""
         is_wide = target.precision > DIGITS_MAX
         return self.cells.decimals(self.position, self.count, target, is_wide=is_wide)
 
@@ -153,7 +153,7 @@ class AvroLayout:
         columns: Mapping[str, int],
         texts: Sequence[_Path],
     ) -> Self | None:
-        """The layout of a schema; None if it has a type that is not supported.
+        """Return the layout of a schema; None if it has a type that is not supported.
 
         Args:
             images: the root's fields that are images before and after the change.

@@ -178,7 +178,7 @@ def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
 
 @compiled
 def long_at(place: int, end: int) -> tuple[int, int]:
-    """A number of variable length, zigzag, and the place behind it or `DECLINED`."""
+    """Return a number of variable length, zigzag, and the place behind it or `DECLINED`."""
     if place >= end:
         return 0, DECLINED
     byte = byte_at(place)

@@ -18,7 +18,7 @@ UNKNOWN = -1
 
 @compiled
 def mark_of(number: int) -> int:
-    """A large number, such that different sets of columns almost never have equal sums."""
+    """Return a large number, such that different sets of columns almost never have equal sums."""
     number = (number + 1) * 0x1E3779B97F4A7C15
     number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
     return number ^ (number >> 32)
@@ -26,7 +26,7 @@ def mark_of(number: int) -> int:
 
 @compiled
 def mark_of_unknown(place: int, end: int, column: int) -> int:
-    """The mark of a name that the table does not have: by its entry if it has one."""
+    """Return the mark of a name that the table does not have: by its entry if it has one."""
     if column != UNKNOWN:
         return mark_of(column)
     place = blank_end(place, end)

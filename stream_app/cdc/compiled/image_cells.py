@@ -55,7 +55,9 @@ class ImageCells:
     def tables(
         self, names: PackedNames, columns: Int64s, kinds: Int64s, scales: Int64s
     ) -> ImageTables:
-        """The addresses of these cells, and of the tables of a layout; all must be kept alive."""
+        """Return the addresses of these cells, and of the tables of a layout; all must be kept
+        alive.
+        """
         return ImageTables(
             words=names.words.ctypes.data,
             starts=names.starts.ctypes.data,
@@ -80,13 +82,13 @@ class ImageCells:
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
     def nulls(self, images: int) -> list[Int64s]:
-        """The images that have null, for each column."""
+        """Return the images that have null, for each column."""
         return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
 
     def inner(
         self, position: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
-        """The column of an object or of a list, of its own columns."""
+        """Return the column of an object or of a list, of its own columns."""
         valid = self.bits(position, images)
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, images, [valid], children=columns)
@@ -97,7 +99,9 @@ class ImageCells:
         return pa.Array.from_buffers(target, images, buffers, children=[rows])
 
     def column(self, position: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
-        """A column of the first images, whose cells are of this kind: an array of the type."""
+        """Return a column of the first images, whose cells are of this kind: an array of the
+        type.
+        """
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(position, images)
             return texts if kind == TEXT else texts.cast(target)
@@ -120,7 +124,9 @@ class ImageCells:
     def decimals(
         self, position: int, images: int, target: pa.DataType, *, is_wide: bool
     ) -> pa.Array:
-        """A column of the unscaled numbers of decimals, whatever the precision of the type."""
+        """Return a column of the unscaled numbers of decimals, whatever the precision of the
+        type.
+        """
         numbers = self.numbers[position, :images]
         highs = numbers >> 63
         if is_wide:

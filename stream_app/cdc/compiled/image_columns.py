@@ -127,7 +127,8 @@ class ImageLayout:
         lists: Mapping[str, ImageLayout] = _NONE,
         is_partial: bool = False,
     ) -> Self | None:
-        """The layout for columns of these JSON kinds; None if a column's type is not supported.
+        """Return the layout for columns of these JSON kinds; None if a column's type is not
+        supported.
 
         Args:
             order: names of an image, as they stand in it.

@@ -45,7 +45,7 @@ class PackedNames:
 
 
 def plain_names(names: Iterable[str]) -> list[str]:
-    """The different names that JSON writes without escapes; the parser declines others."""
+    """Return the different names that JSON writes without escapes; the parser declines others."""
     return [name for name in dict.fromkeys(names) if _is_plain(name)]
 
 
@@ -68,7 +68,7 @@ class EndedMessages:
 
 
 def ended_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
-    """The messages at these offsets, int64 [n + 1], in the data."""
+    """Return the messages at these offsets, int64 [n + 1], in the data."""
     first = _unended(data, offsets)
     copied = np.concatenate([data[offsets[first] : offsets[-1]], _END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data

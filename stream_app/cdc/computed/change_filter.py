@@ -131,7 +131,9 @@ class FilterStep:
 
 
 def passing_rows(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
-    """The rows for which a condition over the columns is true: bool [n]. Null is not true."""
+    """Return the rows for which a condition over the columns is true: bool [n]. Null is not
+    true.
+    """
     numbered = pa.Table.from_batches([rows]).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
     passing: Bools = np.zeros(rows.num_rows, np.bool_)
     passing[numbered.filter(condition).column(_ROW).to_numpy()] = True

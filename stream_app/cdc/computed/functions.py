@@ -95,7 +95,7 @@ class Function:
 
 
 def function_of(definition: Definition) -> Function:
-    """The function that a definition names.
+    """Return the function that a definition names.
 
     Raises:
         DefinitionError: no function has that name, or it needs a column and none is given.
@@ -112,7 +112,7 @@ def function_of(definition: Definition) -> Function:
 def applied_function(
     definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
-    """The function of a definition on a column of this type.
+    """Return the function of a definition on a column of this type.
 
     Raises:
         DefinitionError: the function does not take the column's type, or the other arguments.
@@ -147,7 +147,7 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
 
 
 def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
-    """The precision of the numbers; None for other columns."""
+    """Return the precision of the numbers; None for other columns."""
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     if not literals:
@@ -224,7 +224,7 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
 
 
 def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
-    """The way to read texts of values of a type."""
+    """Return the way to read texts of values of a type."""
     is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
     return ColumnReading(
         name="",

@@ -71,7 +71,7 @@ class MadeColumns:
         return bool(self.computed or self.metadata or self.writer_columns)
 
     def with_history(self, history: HistoryColumns) -> MadeColumns:
-        """The same columns, and those of a history: the start of a version is metadata.
+        """Return the same columns, and those of a history: the start of a version is metadata.
 
         Raises:
             MetadataError: a column is made twice.
@@ -105,7 +105,7 @@ class MadeColumns:
         return definition.arguments[0] if function_of(definition).takes_column else None
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The source columns that decide the values of some columns, each once."""
+        """Return the source columns that decide the values of some columns, each once."""
         by_name = {definition.name: definition for definition in self.computed}
         origins: dict[str, None] = {}
         for name in names:
@@ -117,7 +117,9 @@ class MadeColumns:
         return tuple(origins)
 
     def is_stable(self, name: str) -> bool:
-        """Whether all changes of a row give a column the same value while its origins stay."""
+        """Return whether all changes of a row give a column the same value while its origins
+        stay.
+        """
         by_name = {definition.name: definition for definition in self.computed}
         at: str | None = name
         while at in by_name:
@@ -128,7 +130,7 @@ class MadeColumns:
         return at not in self.writer_columns and (key is None or METADATA[key].is_stable)
 
     def is_shared(self, name: str, primary_keys: Collection[str]) -> bool:
-        """Whether all changes of a row give a made column the same value."""
+        """Return whether all changes of a row give a made column the same value."""
         return self.is_stable(name) and set(primary_keys).issuperset(self.origins_of([name]))
 
     def columns(self, table_columns: RowType, arrow_type_of: ArrowTypeOf) -> RowType:
@@ -211,7 +213,9 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
 
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
-    """The problem of a definition that no type of its column can avoid; empty without one."""
+    """Return the problem of a definition that no type of its column can avoid; empty without
+    one.
+    """
     problems: Counter[str] = Counter()
     for data_type in _ANY_TYPE:
         try:

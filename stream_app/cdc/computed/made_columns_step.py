@@ -91,7 +91,7 @@ class _MadeValues:
         self.reasons: dict[int, str] = {}
 
     def column(self, name: str) -> pa.Array:
-        """A column of the source, or a made one [n]."""
+        """Return a column of the source, or a made one [n]."""
         column = self._columns.get(name)
         return self._changes.rows.column(name) if column is None else column
 
@@ -160,7 +160,7 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _zero(data_type: pa.DataType) -> pa.Scalar:
-    """The zero of a type, for an old row's image that lacks a value of a NOT NULL column."""
+    """Return the zero of a type, for an old row's image that lacks a value of a NOT NULL column."""
     if pa.types.is_string(data_type) or pa.types.is_binary(data_type):
         return pa.scalar(b"").cast(data_type)
     if pa.types.is_temporal(data_type):
@@ -171,7 +171,7 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
 
 
 def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
-    """The setup of the format that reads the columns of the source alone.
+    """Return the setup of the format that reads the columns of the source alone.
 
     Its key has the columns from which the table's key is made: they must be there in every image
     that finds a row.
@@ -201,7 +201,7 @@ def made_columns_step(
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> MadeColumnsStep:
-    """The step of a table with made columns.
+    """Return the step of a table with made columns.
 
     Args:
         table_setup: the setup of all columns of the table.

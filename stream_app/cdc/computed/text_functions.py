@@ -26,7 +26,7 @@ _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 
 
 def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0) -> Casted:
-    """The characters from `begin` on, up to `end`; both must exist.
+    """Return the characters from `begin` on, up to `end`; both must exist.
 
     Args:
         values: texts, or dates, timestamps and whole numbers, which are written as text first.
@@ -86,6 +86,6 @@ def _changed(
 
 @cache
 def _special(case: str) -> frozenset[str]:
-    """The letters that become several letters in the other case."""
+    """Return the letters that become several letters in the other case."""
     letters = map(chr, range(0x80, _ABOVE_LAST_SPECIAL))
     return frozenset(letter for letter in letters if len(getattr(letter, case)()) > 1)

@@ -70,7 +70,7 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
 def date_format(
     values: pa.Array, parts: tuple[PatternPart, ...], precision: int | None = None
 ) -> Casted:
-    """Each instant as text [n].
+    """Return each instant as text [n].
 
     A text that changes once a day is formatted once for each day, and so on.
     """
@@ -88,7 +88,7 @@ def date_format(
 
 
 def instants_of(values: pa.Array, precision: int | None) -> Instants:
-    """The instants of a column of dates, timestamps, whole numbers or texts.
+    """Return the instants of a column of dates, timestamps, whole numbers or texts.
 
     Args:
         precision: the number of fractional digits of a second in numbers, also as texts, or None
@@ -199,7 +199,7 @@ _year = _calendar(pc.year)
 
 
 def _year_of_era(seconds: Int64s) -> Int64s:
-    """The year of the letter y, for which the year before year 1 is year 1 BC."""
+    """Return the year of the letter y, for which the year before year 1 is year 1 BC."""
     years = _year(seconds)
     era_years: Int64s = np.where(years > 0, years, 1 - years)
     return era_years

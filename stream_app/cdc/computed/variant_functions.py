@@ -21,7 +21,7 @@ from stream_app.variants.texts import variant_json
 
 
 def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:
-    """The values at a path [n], and where they do not fit.
+    """Return the values at a path [n], and where they do not fit.
 
     Args:
         values: `layout.VARIANT_TYPE` [n].

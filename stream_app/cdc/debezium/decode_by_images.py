@@ -164,7 +164,7 @@ def _layout_of(
 
 
 def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
-    """The images of the values that are records."""
+    """Return the images of the values that are records."""
     return filter(None, map(images_of, objects_in(values)))
 
 

@@ -38,7 +38,7 @@ _KEY_NAMES = "pkNames"
 def describe(
     messages: pa.RecordBatch, options: MappingOptions, *, keeps_nulls: bool = False
 ) -> SourceTable | None:
-    """The table that these messages describe; see `message_format.SourceFacts.describe`.
+    """Return the table that these messages describe; see `message_format.SourceFacts.describe`.
 
     Args:
         keeps_nulls: whether the connector's converter leaves a null what it is.

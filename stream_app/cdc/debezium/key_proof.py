@@ -78,7 +78,7 @@ class KeyRules:
     source_key: frozenset[str] | None = None
 
     def wanted(self, question: KeyQuestion) -> frozenset[str]:
-        """The columns that a key must have to answer."""
+        """Return the columns that a key must have to answer."""
         deletes = question is KeyQuestion.DELETE
         return self.primary_key | self.sequence_fields if deletes else self.primary_key
 

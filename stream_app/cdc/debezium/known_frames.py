@@ -90,19 +90,21 @@ class FramedRecords:
         return firsts
 
     def image_places(self) -> tuple[Int64s, Int64s]:
-        """The positions of each record's images before and after, -1 without one: int64 [m]."""
+        """Return the positions of each record's images before and after, -1 without one: int64
+        [m].
+        """
         firsts = self.first_images[:-1]
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
 
     def joined_images(self) -> pa.Array:
-        """The bytes of each record's images, concatenated without a copy: binary [m]."""
+        """Return the bytes of each record's images, concatenated without a copy: binary [m]."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
         return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
 
     def without(self, images: Bools) -> FramedRecords:
-        """The records without a marked image; `images` marks images: bool [s]."""
+        """Return the records without a marked image; `images` marks images: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
         unmarked = marks[1:] == marks[:-1]
         firsts = self.first_images
@@ -134,7 +136,7 @@ class FramedTails:
 
 
 def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
-    """The source's field of this name in each record: dictionary of strings [m]."""
+    """Return the source's field of this name in each record: dictionary of strings [m]."""
     texts = pa.array([frame.source[name] for frame in frames], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
@@ -289,7 +291,7 @@ def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
-    """The frame of one record, or None if other records cannot be compared with it."""
+    """Return the frame of one record, or None if other records cannot be compared with it."""
     start = value.rfind(_TAIL)
     if start < 0 or nests_too_deeply(value):
         return None

@@ -89,7 +89,7 @@ class MessageKeys:
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 
     def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[Fields]]:
-        """The names of each key's fields.
+        """Return the names of each key's fields.
 
         Args:
             keys: binary.
@@ -141,7 +141,7 @@ def _code(distinct: dict[Fields, int], names: Fields) -> int:
 
 
 def _read(key: bytes) -> tuple[Fields, _Shape | None]:
-    """The field names of one message key, and a pattern that matches keys of the same form.
+    """Return the field names of one message key, and a pattern that matches keys of the same form.
 
     The pattern is None if the key cannot have one.
     """
@@ -167,5 +167,7 @@ def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | No
 
 
 def _literal(text: str) -> str:
-    """An expression that matches exactly these bytes; Arrow compares binary values by bytes."""
+    """Return an expression that matches exactly these bytes; Arrow compares binary values by
+    bytes.
+    """
     return "".join(f"\\x{byte:02x}" for byte in text.encode())

@@ -95,7 +95,7 @@ def read_record(
 
 
 def origin_in(value: bytes) -> Origin | None:
-    """The source table of a message, or None if the message has no row.
+    """Return the source table of a message, or None if the message has no row.
 
     Raises:
         UnreadableRecordError: the message is not a JSON object, or is a row without the name of its

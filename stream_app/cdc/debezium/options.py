@@ -218,17 +218,17 @@ def key_rules(
 
 
 def has_whole_before(options: Mapping[str, str]) -> bool:
-    """Whether the options promise that every before-image is whole."""
+    """Return whether the options promise that every before-image is whole."""
     return options.get(REPLICA_IDENTITY) == ReplicaIdentity.FULL.value
 
 
 def keeps_nulls(options: Mapping[str, str]) -> bool:
-    """Whether the options promise that the converter keeps nulls."""
+    """Return whether the options promise that the converter keeps nulls."""
     return options.get(REPLACES_NULLS) == "false"
 
 
 def default_encoding(data_type: DataType, modes: Mapping[str, str]) -> Encoding:
-    """The encoding that a connector with these modes uses for a column of this type."""
+    """Return the encoding that a connector with these modes uses for a column of this type."""
     match family_of(data_type):
         case Family.STRING:
             return Encoding.TEXT

@@ -68,7 +68,7 @@ _SHORT_RUNS = 3
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
-    """The source table of each message.
+    """Return the source table of each message.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
@@ -201,7 +201,7 @@ class _Bytes:
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
     def have_pieces(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
-        """The mask of values at `index` that have all the pieces: bool [len(index)]."""
+        """Return the mask of values at `index` that have all the pieces: bool [len(index)]."""
         farthest = max(piece.distance for piece in pieces)
         same: Bools = self._lengths[index] >= farthest
         for piece in pieces:
@@ -244,7 +244,7 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
 
 
 def change_times(messages: pa.RecordBatch) -> pa.Array:
-    """The time of each change: timestamp in ms of UTC [n]; null if the message has none.
+    """Return the time of each change: timestamp in ms of UTC [n]; null if the message has none.
 
     That is ``source.ts_ms``, flattened ``__source_ts_ms`` (``add.fields=source.ts_ms``).
 
@@ -283,7 +283,7 @@ def _payload_of(value: bytes) -> bytes:
 
 
 def time_of(value: bytes) -> int | None:
-    """The time of one message's change in ms, or None if the message has no time."""
+    """Return the time of one message's change in ms, or None if the message has no time."""
     read = FieldsRead(_TIME_FIELDS)
     read.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
     millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None

@@ -88,7 +88,7 @@ def decode_images(
     *,
     is_flat: bool,
 ) -> tuple[StackedImages, ImageRows, Questions]:
-    """The images with unchanged values restored, their rows, and questions to the keys."""
+    """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
     images = restored_images(  # step 1
         parsed.images,
@@ -119,7 +119,7 @@ def framed_images(
     columns: Sequence[pa.Array],
     settings: DecodeSettings,
 ) -> ParsedImages:
-    """The parsed images of n records with known frames.
+    """Return the parsed images of n records with known frames.
 
     Args:
         codes: int64 [n]; the place of each record's frame in `frames`.
@@ -154,7 +154,7 @@ def flat_images(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> ParsedImages:
-    """The images of flattened records, which are parsed.
+    """Return the images of flattened records, which are parsed.
 
     Args:
         values: binary [n].

@@ -49,7 +49,7 @@ class Placeholder:
         return self.texts[0]
 
     def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
-        """Whether a value is the placeholder.
+        """Return whether a value is the placeholder.
 
         Args:
             text: the characters of a string, or the JSON text of an array or object.
@@ -106,7 +106,7 @@ class Placeholder:
 
 
 def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
-    """The forms of a connector's ``unavailable.value.placeholder``.
+    """Return the forms of a connector's ``unavailable.value.placeholder``.
 
     Args:
         value: the value of the property; behind ``hex:`` the bytes of the placeholder.
@@ -184,12 +184,12 @@ def restored_images(
 
 
 def _is_text(data_type: pa.DataType) -> bool:
-    """Whether values are still text or bytes; a compiled decoder already has decimals."""
+    """Return whether values are still text or bytes; a compiled decoder already has decimals."""
     return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a property has a value from which a placeholder can be made."""
+    """Return whether a property has a value from which a placeholder can be made."""
     try:
         return bool(_raw(value))
     except ValueError:

@@ -63,7 +63,9 @@ class DebeziumSurvey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """The notices: at most one for each topic and kind of problem, the most severe first."""
+        """Yield the notices: at most one for each topic and kind of problem, the most severe
+        first.
+        """
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
@@ -179,7 +181,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
 def seen_records(
     messages: pa.RecordBatch, columns: frozenset[str], primary_key: frozenset[str]
 ) -> list[SeenRecord]:
-    """The records with a row among these messages.
+    """Return the records with a row among these messages.
 
     Args:
         messages: a few messages with the columns of `MESSAGE_SCHEMA`; they are read one by one.

@@ -273,7 +273,9 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
 
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
-    """The time of the transaction's commit, or otherwise the time when DMS made the message."""
+    """Return the time of the transaction's commit, or otherwise the time when DMS made the
+    message.
+    """
     return millis_of_text(pc.coalesce(*children_of(columns[0])))
 
 

@@ -56,13 +56,13 @@ def _rows(starts: Int64s, places: Int64s) -> Int64s:
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
-    """The values, binary [n] without nulls, that contain a text of four bytes or more."""
+    """Return the values, binary [n] without nulls, that contain a text of four bytes or more."""
     data, starts = own_bytes(values)
     return np.unique(_rows(starts, places_of(data, text)))
 
 
 def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
-    """The objects that follow a marker, each with its first value.
+    """Return the objects that follow a marker, each with its first value.
 
     An object counts as ended at its first closing brace. A nested object may be cut, and then
     counts separately.
@@ -120,7 +120,7 @@ def sent_nulls(
 def filled_up(
     arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
-    """The columns of incomplete images, filled with the values of the other images.
+    """Return the columns of incomplete images, filled with the values of the other images.
 
     Args:
         arrays, others: for each column an array [n].

@@ -78,7 +78,7 @@ class PlacedValues:
     messages: pa.RecordBatch
 
     def at(self, rows: Int64s) -> PlacedValues:
-        """The values at these positions, ascending: int64 [m]."""
+        """Return the values at these positions, ascending: int64 [m]."""
         if len(rows) == len(self.index):
             return self
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):  # ascending, so they lie side by side

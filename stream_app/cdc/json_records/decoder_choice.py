@@ -31,7 +31,7 @@ _MODULE = "stream_app.cdc.compiled.compiled_forms"
 
 
 def compiled_forms(wanted: str) -> type[CompiledForms] | None:
-    """The compiled decoders, or None if NumPy and Arrow decode instead.
+    """Return the compiled decoders, or None if NumPy and Arrow decode instead.
 
     Args:
         wanted: value of the option `DECODER`.
@@ -51,7 +51,8 @@ def compiled_forms(wanted: str) -> type[CompiledForms] | None:
 
 
 def decoder_in_use(wanted: str) -> str:
-    """The decoder that runs and, if it is not the compiled one, the reason: a part of a log line.
+    """Return the decoder that runs and, if it is not the compiled one, the reason: a part of a log
+    line.
 
     Raises:
         UsageError: as `compiled_forms` does.

@@ -29,7 +29,7 @@ from stream_app.model.source.source_table import SourceColumn, SourceTable, merg
 def describe(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
-    """The table that these messages describe; see `message_format.SourceFacts.describe`."""
+    """Return the table that these messages describe; see `message_format.SourceFacts.describe`."""
     distinct = [version.table for version in versions(dialect, messages, options)]
     return functools.reduce(merged_source_table, distinct) if distinct else None
 
@@ -37,7 +37,9 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[TableVersionSeen]:
-    """The table's versions, in the order of their first messages; see `SourceFacts.versions`."""
+    """Return the table's versions, in the order of their first messages; see
+    `SourceFacts.versions`.
+    """
     positions: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for at, value in enumerate(messages.column("value").to_pylist()):
@@ -60,7 +62,7 @@ def parsed(text: Any) -> Any:
 def untyped(
     names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
-    """A table with these columns, of type STRING unless another type is given.
+    """Return a table with these columns, of type STRING unless another type is given.
 
     Args:
         keys: the value that should list the key's columns.
@@ -86,7 +88,9 @@ def _column(name: str, stored: StoredType) -> SourceColumn:
 
 
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
-    """The table, with the first of the keys whose columns it has; key columns are NOT NULL."""
+    """Return the table, with the first of the keys whose columns it has; key columns are NOT
+    NULL.
+    """
     names = {column.name for column in table.columns}
     chosen = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(

@@ -43,7 +43,7 @@ class DocumentImages:
     ignored: str | None = None
 
     def drift(self, columns: frozenset[str]) -> Drift:
-        """The columns by which the images differ from a table of these columns."""
+        """Return the columns by which the images differ from a table of these columns."""
         before: set[str] = set().union(*self.befores)
         if len(self.afters) <= 1:
             after = next(iter(self.afters), None)
@@ -156,7 +156,7 @@ class Dialect(Protocol):
     def described(
         self, document: dict[str, Any], key: Any, options: MappingOptions, /
     ) -> SourceTable | None:
-        """The table that a message describes, or None if the message has no row.
+        """Return the table that a message describes, or None if the message has no row.
 
         Args:
             key: the message's key as parsed JSON; None without a key, or if it is not JSON.
@@ -164,7 +164,7 @@ class Dialect(Protocol):
         ...
 
     def fields(self, table: Table, kinds: Sequence[JsonKind], /) -> ParsedFields | None:
-        """The fields to parse in columns; None if the messages cannot be parsed in columns.
+        """Return the fields to parse in columns; None if the messages cannot be parsed in columns.
 
         Args:
             kinds: for each of the table's columns the kind of its values.
@@ -174,7 +174,7 @@ class Dialect(Protocol):
     def parsed(
         self, messages: ParsedMessages, table: Table, kinds: Sequence[JsonKind], /
     ) -> Parsed:
-        """The images of messages that are parsed in columns.
+        """Return the images of messages that are parsed in columns.
 
         Args:
             kinds: for each of the table's columns the kind of its values.

@@ -264,7 +264,7 @@ class DialectFormat:
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> FormatDeclaration:
-        """The format for the registry; its dialect without options surveys and describes."""
+        """Return the format for the registry; its dialect without options surveys and describes."""
         plain = self.dialect(
             checked_options(self.name, self.section, self.options, {}, RowType(()))
         )

@@ -62,7 +62,9 @@ class SearchedRecords:
 
 
 def classes_of(ops: Classes, has_before: Bools) -> Classes:
-    """The class of each record; records of the same op and images should have the same fields."""
+    """Return the class of each record; records of the same op and images should have the same
+    fields.
+    """
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
@@ -96,7 +98,7 @@ def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> Sear
 def drift_in(
     records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
-    """The unknown and missing columns of records, with the positions of the first ones."""
+    """Return the unknown and missing columns of records, with the positions of the first ones."""
     sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache
@@ -223,7 +225,7 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
 
 
 def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
-    """The first and the last record in which each column is null or missing.
+    """Return the first and the last record in which each column is null or missing.
 
     Args:
         images: each of the table's columns in images.

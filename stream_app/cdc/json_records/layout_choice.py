@@ -38,7 +38,7 @@ class LayoutChoice:
     def layout_of(
         self, shape: RecordShape, make: Callable[[], ImageLayout | None]
     ) -> ImageLayout | None:
-        """The layout for a slice of messages, or None if machine code cannot parse it or is
+        """Return the layout for a slice of messages, or None if machine code cannot parse it or is
         skipped.
 
         Args:
@@ -53,7 +53,8 @@ class LayoutChoice:
         return self._layout
 
     def took_most(self, parsed: Bools | None) -> bool:
-        """Whether most messages of a slice were parsed; otherwise other ways parse the next slices.
+        """Return whether most messages of a slice were parsed; otherwise other ways parse the next
+        slices.
 
         Args:
             parsed: bool [n]; None if the whole slice was declined.
@@ -65,6 +66,6 @@ class LayoutChoice:
 
 
 def objects_in(values: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The JSON objects among the values, because a sample may contain other values."""
+    """Return the JSON objects among the values, because a sample may contain other values."""
     documents = map(quick_document, values)
     return [document for document in documents if isinstance(document, dict)]

@@ -39,7 +39,7 @@ class ParsedFields:
         return cls(readings, [JsonKind.STRING] * len(names), objects)
 
     def schema(self) -> pa.Schema:
-        """The columns of the parse: plain fields, objects, then lists."""
+        """Return the columns of the parse: plain fields, objects, then lists."""
         return pa.schema(
             [
                 *row_fields(self.readings, self.kinds),
@@ -49,12 +49,12 @@ class ParsedFields:
         )
 
     def struct(self) -> pa.DataType:
-        """The type of an object with these fields."""
+        """Return the type of an object with these fields."""
         return pa.struct(list(self.schema()))
 
 
 def text_reading(name: str) -> ColumnReading:
-    """The reading of a field that holds text."""
+    """Return the reading of a field that holds text."""
     return ColumnReading(
         name=name,
         data_type=STRING,

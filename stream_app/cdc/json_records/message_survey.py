@@ -37,7 +37,7 @@ class Survey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """A notice for each topic in which a row lacks a part of the primary key."""
+        """Yield a notice for each topic in which a row lacks a part of the primary key."""
         for changes in self.seen.values():
             notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
             if notice is not None:

@@ -150,7 +150,7 @@ class CheckedOptions:
         return OnTruncate(self.values.get(TRUNCATE, OnTruncate.ERROR.value))
 
     def column_policy(self, columns: RowType) -> ColumnPolicy:
-        """The policy for records with other columns than these."""
+        """Return the policy for records with other columns than these."""
         return ColumnPolicy(
             columns=frozenset(columns.names),
             unknown=DriftReaction(self.values[UNKNOWN_COLUMNS]),
@@ -227,7 +227,9 @@ def column_readings(
 
 
 def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
-    """The encoding of a source that writes numbers as they are, and times as ISO 8601 text."""
+    """Return the encoding of a source that writes numbers as they are, and times as ISO 8601
+    text.
+    """
     match family_of(data_type):
         case Family.STRING | Family.NESTED | Family.VARIANT:
             return Encoding.TEXT

@@ -70,13 +70,15 @@ class FieldsRead:
                 self.parts.append((np.array([at], np.int32), columns))
 
     def times(self, count: int, millis_of: MillisOf) -> pa.Array:
-        """The time of each message's change at the source: timestamp in ms of UTC [count]."""
+        """Return the time of each message's change at the source: timestamp in ms of UTC
+        [count].
+        """
         parts = [(index, millis_of(columns)) for index, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
 def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
-    """The fields of all messages except tombstones; only ``value`` is read."""
+    """Return the fields of all messages except tombstones; only ``value`` is read."""
     read = FieldsRead(fields)
     read.read(*present_values(messages))
     return read
@@ -135,11 +137,11 @@ class OriginFields:
     read: Callable[[Sequence[pa.Array]], OriginAndTime]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """The source table of each message; see `message_format.SourceFacts`."""
+        """Return the source table of each message; see `message_format.SourceFacts`."""
         return self.origins_of(fields_read(messages, self.fields), messages.num_rows)
 
     def origins_of(self, read: FieldsRead, count: int) -> Origins:
-        """The origins of messages, from their fields."""
+        """Return the origins of messages, from their fields."""
         databases, tables = [], []
         for index, columns in read.parts:
             database, table, means_row = self.read(columns)
@@ -153,7 +155,7 @@ class OriginFields:
 
 
 def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
-    """The time of each change; see `message_format.SourceFacts`."""
+    """Return the time of each change; see `message_format.SourceFacts`."""
     return fields_read(messages, fields).times(messages.num_rows, millis_of)
 
 

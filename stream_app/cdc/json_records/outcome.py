@@ -231,7 +231,7 @@ class BatchOutcome:
             self._take_truncates([int(index[position]) for position in result.truncates])
 
     def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
-        """All results, in the order of the messages.
+        """Return all results, in the order of the messages.
 
         Args:
             uncertain: messages that are bad for other reasons, by position.

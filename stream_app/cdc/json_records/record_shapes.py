@@ -52,7 +52,7 @@ class RecordShape:
         return row_fields(self.readings, self.kinds)
 
     def parses_decimals(self) -> bool:
-        """Whether the parser reads decimals as such, not as base64."""
+        """Return whether the parser reads decimals as such, not as base64."""
         return any(
             pa.types.is_decimal(field.type)
             or (pa.types.is_nested(field.type) and reading.holds_decimals)
@@ -66,7 +66,7 @@ def shape_of(
     policy: ColumnPolicy,
     images_of: ImagesOf,
 ) -> tuple[RecordShape, Bools]:
-    """The most frequent shape, and the mask of values that have it.
+    """Return the most frequent shape, and the mask of values that have it.
 
     Values that are not JSON objects, or that the policy refuses for their columns, do not have it.
     """

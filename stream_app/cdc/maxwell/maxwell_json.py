@@ -159,7 +159,7 @@ def _ddl_of(document: dict[str, Any]) -> DdlText | None:
 
 
 def _key_names(key: Any) -> list[str]:
-    """The columns of a key, ``{"pk.id": 3}`` or ``["db", "t", [{"id": 3}]]``."""
+    """Return the columns of a key, ``{"pk.id": 3}`` or ``["db", "t", [{"id": 3}]]``."""
     if isinstance(key, dict):
         return [name.removeprefix("pk.") for name in key if name.startswith("pk.")]
     if isinstance(key, list) and len(key) == 3 and isinstance(key[2], list):

@@ -227,7 +227,7 @@ def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: dialect
 def _lacks_values(
     before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
 ) -> bool:
-    """Whether an update is compressed, and both of its images lack a column of the table."""
+    """Return whether an update is compressed, and both of its images lack a column of the table."""
     if table.columns.issubset(after) or not _lacking(before, after, table):
         return False
     both = (before.keys() & after.keys() & table.columns) - table.keys

@@ -37,12 +37,12 @@ KEY_FORMAT_OPTION = choice(
 
 
 def has_text_keys(options: CheckedOptions) -> bool:
-    """Whether keys are plain text."""
+    """Return whether keys are plain text."""
     return bool(options.values[KEY_FORMAT] == _TEXT)
 
 
 def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:
-    """Whether a tombstone deletes the row of its key, in a table that has keys."""
+    """Return whether a tombstone deletes the row of its key, in a table that has keys."""
     return not traits.ignores_deletes and options.values[TOMBSTONES] == _DELETE
 
 

@@ -81,7 +81,7 @@ class _Avro:
 
 
 def plain_avro(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which asks registries for schemas."""
     return RegisteredFormat(
         name="avro",
         registries=registries,

@@ -162,7 +162,7 @@ def _key_image(key: bytes, columns: frozenset[str]) -> Image:
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
-    """The topic's name: a plain row does not name its table."""
+    """Return the topic's name: a plain row does not name its table."""
     none = pa.nulls(messages.num_rows, pa.string())
     is_row = messages.column("value").is_valid()
     topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)

@@ -96,7 +96,9 @@ def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) 
 
 
 def _key_name(options: CheckedOptions, keys: frozenset[str]) -> str:
-    """The column of a key that is one text; keys of several columns have no name that fits."""
+    """Return the column of a key that is one text; keys of several columns have no name that
+    fits.
+    """
     named = options.values[KEY_COLUMNS] or keys
     return min(named) if len(named) == 1 else "text"
 
@@ -114,7 +116,7 @@ def _format(
 
 
 def plain_json_schema(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which asks registries for schemas."""
     return RegisteredFormat(
         name=_NAME,
         registries=registries,

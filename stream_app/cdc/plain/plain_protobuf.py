@@ -117,7 +117,7 @@ def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Re
 
 
 def plain_protobuf(registries: Registries) -> FormatDeclaration:
-    """The format, which asks registries for schemas."""
+    """Return the format, which asks registries for schemas."""
     return RegisteredFormat(
         name=_NAME, registries=registries, language=_Protobuf(), make=_format
     ).declared()

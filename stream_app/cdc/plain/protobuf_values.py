@@ -17,7 +17,7 @@ _SHOWN_MAX = 120
 
 
 def json_of(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
-    """The fields of a message, as values that JSON has.
+    """Return the fields of a message, as values that JSON has.
 
     Args:
         message_class: Google's class of the message.
@@ -83,7 +83,7 @@ def _put_defaults(message: Any) -> None:
 
 
 def _plain(field: ProtobufField, message: Any, shown: Any) -> Any:
-    """A value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
+    """Return a value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
     if field.kind is FieldKind.TIMESTAMP:
         value = getattr(message, field.name)
         return value.seconds * _NANOS + value.nanos

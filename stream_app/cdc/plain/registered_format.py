@@ -78,7 +78,7 @@ class RegisteredFormat:
         return (*OPTIONS, *self.more)
 
     def declared(self) -> FormatDeclaration:
-        """The format for the registry of formats."""
+        """Return the format for the registry of formats."""
         return FormatDeclaration(
             name=self.name,
             section=self.name,

@@ -66,7 +66,7 @@ class _KeyOrValue:
     columns: frozenset[str]
 
     def image(self, key: bytes | None, value: bytes | None) -> Image:
-        """The cells of one message.
+        """Return the cells of one message.
 
         Raises:
             UnreadableRecordError: the bytes are no value of the schema.
@@ -105,7 +105,7 @@ class _Messages:
     index: Int32s
 
     def taken(self, rows: Int64s) -> _Messages:
-        """The messages at these places."""
+        """Return the messages at these places."""
         at = pa.array(rows)
         return _Messages(
             values=self.values.take(at), keys=self.keys.take(at), index=self.index[rows]
@@ -200,7 +200,7 @@ class RegisteredRows:
                     yield plan, messages.taken(group[at : at + _SLICE_ROWS])
 
     def _keyed(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """The keys of each schema, by position, and those that are null."""
+        """Yield the keys of each schema, by position, and those that are null."""
         present = valid_of(keys)
         rows = np.flatnonzero(present)
         for number, key_rows in self._of_keys.split(keys.drop_null()):
@@ -209,7 +209,7 @@ class RegisteredRows:
             yield _NO_KEY, np.flatnonzero(~present)
 
     def _plan(self, op: int, number: SchemaKey, key_number: SchemaKey) -> _Plan | str:
-        """The plan for messages of these schemas, or the reason why they cannot be read."""
+        """Return the plan for messages of these schemas, or the reason why they cannot be read."""
         plan = self._plans.get((op, number, key_number))
         if plan is not None:
             return plan
@@ -280,7 +280,7 @@ class RegisteredRows:
     def _images(
         self, messages: _Messages, plan: _Plan
     ) -> tuple[StackedImages, list[ColumnReading], Bools]:
-        """The images of messages that are not broken, and which these are: bool [n]."""
+        """Return the images of messages that are not broken, and which these are: bool [n]."""
         everything = np.arange(len(messages.index))
         read = [
             (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
@@ -309,7 +309,9 @@ class RegisteredRows:
         return images, [wire.reading for wire in wires], intact
 
     def _sightings(self, drift: Drift, rows: Bools) -> Mapping[DriftedColumn, Sighting]:
-        """The unknown and missing columns of the records that are rows; all have the same."""
+        """Return the unknown and missing columns of the records that are rows; all have the
+        same.
+        """
         count = int(rows.sum())
         seen = Sighting(count, int(rows.argmax())) if count else None
         return self._policy.reported(

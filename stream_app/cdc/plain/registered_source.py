@@ -64,7 +64,7 @@ class RegisteredSource:
         return [TableVersionSeen(at, table) for at, table in self._tables(messages, options)]
 
     def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """A few messages as JSON; null where they cannot be read."""
+        """Return a few messages as JSON; null where they cannot be read."""
         for name in ("key", "value"):
             texts = [
                 self._json(body, is_key=name == "key") for body in messages.column(name).to_pylist()
@@ -93,7 +93,7 @@ class RegisteredSource:
     def _tables(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Iterator[tuple[Int64s, SourceTable]]:
-        """The messages of each schema, int64 [m], and their table."""
+        """Yield the messages of each schema, int64 [m], and their table."""
         values, index = present_values(messages)
         for number, rows in self.language.split(values):  # a loop over schemas
             try:
@@ -112,7 +112,7 @@ class RegisteredSource:
                 yield at, SourceTable(columns=tuple(columns))
 
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
-        """The columns of the messages' keys."""
+        """Yield the columns of the messages' keys."""
         keys = messages.column("key").cast(pa.binary()).drop_null()
         for _, rows in self.keys.split(keys):
             key = self._key_of(keys[int(rows[0])].as_py())
@@ -127,7 +127,7 @@ class RegisteredSource:
 
 
 def origins_of_topics(messages: pa.RecordBatch) -> Origins:
-    """The topic of each message that means a row or its end."""
+    """Return the topic of each message that means a row or its end."""
     none = pa.nulls(messages.num_rows, pa.string())
     means_row = messages.column("value").is_valid()
     if "key" in messages.schema.names:

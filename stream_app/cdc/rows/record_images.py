@@ -130,7 +130,7 @@ def rows_of_records(
 
 
 def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> set[int]:
-    """The records with a value of a row that is cut."""
+    """Return the records with a value of a row that is cut."""
     if not (before.cut or after.cut):
         return set()
     return {
@@ -185,7 +185,7 @@ def _problems(
     plan: RowPlan,
     rules: RowRules,
 ) -> list[tuple[int, str]]:
-    """The (row, reason) of rows with a bad value; a missing value has an empty reason."""
+    """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
     required = reading.required and rows.null_count > 0
     if not (before.misfits or after.misfits or required):
@@ -204,7 +204,7 @@ def _problems(
 
 
 def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> bool:
-    """Whether an image has a null that is part of a key; a missing value is not a key."""
+    """Return whether an image has a null that is part of a key; a missing value is not a key."""
     image = record.after if plan.is_after[row] else record.before
     return reading.is_nullable_key and reading.name in (image or {})
 
@@ -251,7 +251,7 @@ def _why(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules
 
 
 def _why_no_decimal(reading: ColumnReading, wire: Any, rules: RowRules) -> str:
-    """The reason why base64, or ``{scale, value}``, is not a decimal."""
+    """Return the reason why base64, or ``{scale, value}``, is not a decimal."""
     is_struct = isinstance(wire, dict)
     text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
     try:

@@ -44,7 +44,7 @@ class RowPlan:
     kinds: npt.NDArray[np.int8]
 
     def places(self, before_at: Int64s, after_at: Int64s) -> Int64s:
-        """The position of each row's image: int64 [m].
+        """Return the position of each row's image: int64 [m].
 
         Args:
             before_at, after_at: int64 [n]; the places of each record's images.
@@ -58,7 +58,7 @@ class RowPlan:
 
 
 def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
-    """The mask of values that each column's rows omit: bool [m].
+    """Return the mask of values that each column's rows omit: bool [m].
 
     Args:
         unchanged: name of a column → bool [n]; records whose image after the change does so.
@@ -86,7 +86,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
 
 
 def is_identity(places: Int64s, count: int) -> bool:
-    """Whether the places are 0 up to `count` in order, so that nothing must be moved."""
+    """Return whether the places are 0 up to `count` in order, so that nothing must be moved."""
     return len(places) == count and bool((places == np.arange(count)).all())
 
 
@@ -124,7 +124,9 @@ def plan_rows(
 
 
 def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
-    """The mask of records whose op has no row, or that lack the image for their op: bool [n]."""
+    """Return the mask of records whose op has no row, or that lack the image for their op: bool
+    [n].
+    """
     is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
     lacks: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
     return lacks
@@ -161,7 +163,7 @@ def key_changes(
     before_at: Int64s,
     after_at: Int64s,
 ) -> Bools:
-    """The mask of records with both images whose primary keys differ.
+    """Return the mask of records with both images whose primary keys differ.
 
     Args:
         columns: for each reading an array [s] of the images' values.
@@ -183,7 +185,7 @@ def key_changes(
 
 
 def _differ(old: pa.Array, new: pa.Array) -> Bools:
-    """The mask of rows whose two columns differ, both not null."""
+    """Return the mask of rows whose two columns differ, both not null."""
     if not pa.types.is_struct(old.type):
         return bools_of(pc.not_equal(old, new))
     # Structs have no kernel. Two forms of one number differ: then -U is kept, which does no harm.

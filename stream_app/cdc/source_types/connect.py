@@ -97,7 +97,7 @@ def connect_type(
     connector: str,
     options: MappingOptions,
 ) -> StoredType:
-    """The type of a column, nullable.
+    """Return the type of a column, nullable.
 
     Args:
         literal: e.g. ``int64``.

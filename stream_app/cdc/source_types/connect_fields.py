@@ -41,7 +41,7 @@ def source_column(
     connector: str = "",
     loses_nulls: bool = False,
 ) -> SourceColumn:
-    """A column of the source's table.
+    """Return a column of the source's table.
 
     Args:
         connector: the name of Debezium's connector; empty if unknown.
@@ -66,7 +66,9 @@ def source_column(
 
 
 def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
-    """The columns that a Connect schema describes: those of `after`, or of the flat record."""
+    """Return the columns that a Connect schema describes: those of `after`, or of the flat
+    record.
+    """
     for field in fields_of(schema):
         if field.get("field") in ("after", "before") and field.get("type") == "struct":
             return connect_fields(field)
@@ -74,7 +76,7 @@ def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
 
 
 def row_fields(schema: Any) -> Mapping[str, ConnectField]:
-    """The fields of a struct, each as a column."""
+    """Return the fields of a struct, each as a column."""
     return {
         str(field.get("field")): ConnectField(
             str(field.get("type", "")),

@@ -54,12 +54,14 @@ _BARE_DECIMAL = DataType(root=TypeRoot.DECIMAL, precision=38, scale=18)
 
 
 def mysql_type(text: str, options: MappingOptions) -> DataType | None:
-    """The column's type for a type as MySQL spells it, e.g. ``varchar(20)``; None: unknown."""
+    """Return the column's type for a type as MySQL spells it, e.g. ``varchar(20)``; None:
+    unknown.
+    """
     return mysql_type_of(parse_type_text(text), options)
 
 
 def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The type that `mysql_type` gives, for a parsed type."""
+    """Return the type that `mysql_type` gives, for a parsed type."""
     name, length = source_type.name.removesuffix(" ZEROFILL"), source_type.length
     if MappingMode.TO_STRING in options:
         return STRING
@@ -132,7 +134,7 @@ def decimal_type(precision: int, scale: int) -> DataType:
 
 
 def bits_type(length: int) -> DataType:
-    """The type of a number of bits: BOOLEAN for one, otherwise whole bytes."""
+    """Return the type of a number of bits: BOOLEAN for one, otherwise whole bytes."""
     if length == 1:
         return DataType(root=TypeRoot.BOOLEAN)
     return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8)

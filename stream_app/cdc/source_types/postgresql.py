@@ -71,7 +71,8 @@ _BARE_NUMERIC = DataType(root=TypeRoot.DECIMAL, precision=DECIMAL_PRECISION_MAX,
 
 
 def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
-    """The column's type for a type as PostgreSQL spells it, e.g. ``timestamptz(3)``; None: unknown.
+    """Return the column's type for a type as PostgreSQL spells it, e.g. ``timestamptz(3)``; None:
+    unknown.
 
     A single number of a date or time is its precision, which JDBC calls the scale.
     """
@@ -84,7 +85,9 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The type that `postgresql_type` gives, by a name, length and scale of JDBC or Debezium."""
+    """Return the type that `postgresql_type` gives, by a name, length and scale of JDBC or
+    Debezium.
+    """
     name, length = source_type.name, source_type.length or 0
     if MappingMode.TO_STRING in options:
         return STRING

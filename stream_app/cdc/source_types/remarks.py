@@ -44,7 +44,7 @@ def column_remarks(
     *,
     may_lose_nulls: bool,
 ) -> tuple[Remark, ...]:
-    """All remarks of one column.
+    """Return all remarks of one column.
 
     Args:
         literal, semantic, parameters: of its schema.

@@ -25,7 +25,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 
 
 def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
-    """The setup of a format that reads the source's names as further columns of a table.
+    """Return the setup of a format that reads the source's names as further columns of a table.
 
     Raises:
         UsageError: the aliases do not fit the table or the other options.
@@ -100,7 +100,9 @@ class ColumnAliases:
         return renamed.quarantining(messages, nulls)
 
     def _doubles(self, changes: ChangeBatch) -> dict[int, str]:
-        """The messages with values under two names of one column, of which one is exclusive."""
+        """Return the messages with values under two names of one column, of which one is
+        exclusive.
+        """
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
@@ -115,7 +117,9 @@ class ColumnAliases:
         return reasons
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
-        """The messages whose new rows lack a value that must be there; old rows may lack it."""
+        """Return the messages whose new rows lack a value that must be there; old rows may lack
+        it.
+        """
         is_new = ~np.isin(
             changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
         )

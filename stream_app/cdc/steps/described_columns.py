@@ -57,7 +57,7 @@ class DescribedColumns:
         return replace(decoded, description=table)
 
     def _telling(self, decoded: DecodedBatch) -> Collection[int]:
-        """The positions of messages whose columns the table will get."""
+        """Return the positions of messages whose columns the table will get."""
         first = {
             sighting.first
             for (kind, _), sighting in decoded.drift.items()
@@ -67,7 +67,7 @@ class DescribedColumns:
         return first.union(decoded.schemas[fingerprint] for fingerprint in news)
 
     def _typed(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> Collection[int]:
-        """The positions of messages that may carry types, for formats whose schemas have no
+        """Return the positions of messages that may carry types, for formats whose schemas have no
         fingerprint.
         """
         has_any = messages.num_rows and not decoded.schemas
@@ -83,7 +83,7 @@ class DescribedColumns:
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
     def _of_known_columns(self, table: SourceTable | None) -> SourceTable | None:
-        """The types of known columns alone, because a bad record must not add columns."""
+        """Return the types of known columns alone, because a bad record must not add columns."""
         if table is None:
             return None
         names = set(self.columns.names)
@@ -94,7 +94,7 @@ class DescribedColumns:
 
 
 def differs_from_table(table: SourceTable, columns: RowType) -> bool:
-    """Whether a source's table differs in anything that the table may have to follow."""
+    """Return whether a source's table differs in anything that the table may have to follow."""
     columns_by_name = {column.name: column for column in columns}
     for source in table.columns:
         column = columns_by_name.get(source.name)

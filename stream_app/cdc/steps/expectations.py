@@ -79,7 +79,7 @@ class ExpectationStep:
 def _treated(
     decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
 ) -> DecodedBatch:
-    """The batch after the expectation's action on its broken rows, bool [n]."""
+    """Return the batch after the expectation's action on its broken rows, bool [n]."""
     index = decoded.changes.message_index
     at = np.unique(index[broken])
     violation = Violation(expectation.name, expectation.action.value)
@@ -98,7 +98,7 @@ def _treated(
 
 
 def _with_before_images(decoded: DecodedBatch, rows: Bools) -> Bools:
-    """The given rows, and the -U row directly before each of them."""
+    """Return the given rows, and the -U row directly before each of them."""
     kinds = decoded.changes.rows.column(ROW_KIND).to_numpy()
     chosen = rows.copy()
     chosen[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)

@@ -39,12 +39,12 @@ class SourceChoice:
     is_open: bool = False
 
     def takes(self, topic: str, name: str) -> bool:
-        """Whether records of this topic and source table are taken."""
+        """Return whether records of this topic and source table are taken."""
         is_other = bool(self.own_names and name) and name not in self.own_names
         return not is_other and (topic, name) not in self.others
 
     def refusal(self, name: str) -> str:
-        """The reason why a record is not taken."""
+        """Return the reason why a record is not taken."""
         own_tables = ", ".join(sorted(self.own_names)) or "another"
         other = f"is of the source's table {name}" if name else "does not name its source table"
         return f"{other}, and the rows of this table are those of {own_tables}"

@@ -34,11 +34,13 @@ class AvroLeaf(Protocol):
         ...
 
     def numbers(self) -> pa.Array:
-        """The values of numbers, truth values or enums: int64, boolean, float or double [m]."""
+        """Return the values of numbers, truth values or enums: int64, boolean, float or double
+        [m].
+        """
         ...
 
     def binary(self) -> pa.Array:
-        """The bytes of texts and bytes: binary [m]."""
+        """Return the bytes of texts and bytes: binary [m]."""
         ...
 
 
@@ -122,7 +124,7 @@ def wire_column(
 
 
 def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
-    """An array of `count` values with these values at these places, null elsewhere."""
+    """Return an array of `count` values with these values at these places, null elsewhere."""
     return (
         values if len(values) == count else gathered_array([(places, values)], count, values.type)
     )
@@ -151,7 +153,7 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireC
 
 
 def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:
-    """Whether values of this type are read in columns."""
+    """Return whether values of this type are read in columns."""
     return avro_type.kind == "null" or _conversion(reading, avro_type.kind) is not None
 
 
@@ -165,7 +167,9 @@ def _null_type(reading: ColumnReading, json_kind: JsonKind) -> pa.DataType:
 
 
 def _conversion(reading: ColumnReading, avro: str) -> _AvroConversion | None:
-    """The conversion from this Avro type to a column's wire type; None: values go one by one."""
+    """Return the conversion from this Avro type to a column's wire type; None: values go one by
+    one.
+    """
     if reading.refusal:
         return None
     family = reading.family
@@ -250,12 +254,12 @@ def _symbols(leaf: AvroLeaf) -> pa.Array:
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:
-    """The text of each value, null where it is none: strings [m]."""
+    """Return the text of each value, null where it is none: strings [m]."""
     return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
 
 
 def texts_of(values: AvroValues | None, walk: ValueCursor, intact: Bools) -> pa.Array:
-    """A text of each message, null where it has none: strings [n]."""
+    """Return a text of each message, null where it has none: strings [n]."""
     count = len(intact)
     if (
         values is None

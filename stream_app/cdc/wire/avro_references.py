@@ -22,7 +22,7 @@ _SHOWN_MAX = 160
 
 
 def avro_text(schemas: Schemas, number: int) -> str:
-    """The text of a schema of Avro.
+    """Return the text of a schema of Avro.
 
     Args:
         number: -1: the message is not in the wire format.
@@ -78,7 +78,7 @@ class _Names:
             self.declare(schema.get(key), namespace)
 
     def whole(self, schema: Any, namespace: str) -> Any:
-        """The schema with each type of a reference where it is first used."""
+        """Return the schema with each type of a reference where it is first used."""
         if isinstance(schema, list):
             return [self.whole(branch, namespace) for branch in schema]
         if isinstance(schema, str):
@@ -109,7 +109,7 @@ class _Names:
 
 
 def _full_name(schema: Any, namespace: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace of the names within."""
+    """Return the full name of a named type, and the namespace of the names within."""
     name = schema["name"]
     if "." not in name:
         space = schema.get("namespace", namespace) or ""

@@ -86,17 +86,17 @@ class AvroType:
         return {name: value for name, value in defaults.items() if value is not None}
 
     def field(self, name: str) -> AvroType | None:
-        """A field of a record."""
+        """Return a field of a record."""
         return dict(self.fields).get(name)
 
     def without_null(self) -> AvroType:
-        """The only branch of a union beside null; else the type itself."""
+        """Return the only branch of a union beside null; else the type itself."""
         others = [branch for branch in self.branches if branch.kind != "null"]
         return others[0] if len(others) == 1 else self
 
 
 def parse_schema(text: str) -> AvroType:
-    """The type of a schema.
+    """Return the type of a schema.
 
     Raises:
         UnreadableRecordError: it is not a schema of Avro, or one by which a few bytes could hold a
@@ -196,7 +196,7 @@ def _full(name: str, namespace: str) -> str:
 
 
 def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
-    """The description of a column's type, in the terms of Kafka Connect.
+    """Return the description of a column's type, in the terms of Kafka Connect.
 
     Args:
         comment: the comment of the field that has the type.
@@ -221,7 +221,9 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
 
 
 def raw_schema(text: str) -> Any:
-    """The schema without logical types, for a reader that returns values as they were written."""
+    """Return the schema without logical types, for a reader that returns values as they were
+    written.
+    """
     return _without_logic(json.loads(text))
 
 

@@ -64,7 +64,7 @@ class EventData(Protocol):
         ...
 
     def alone(self, event: Mapping[str, Any]) -> bytes:
-        """The message of one event.
+        """Return the message of one event.
 
         Args:
             event: as `json_documents.load_document` gives it, with data.
@@ -76,14 +76,14 @@ class EventData(Protocol):
 
 
 def unwrapped(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
-    """The messages within events; null where an event cannot be read."""
+    """Return the messages within events; null where an event cannot be read."""
     return _unwrapped(messages, data, alone=False)[0]
 
 
 def _unwrapped(
     messages: pa.RecordBatch, data: EventData, *, alone: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """The messages within events, and why events cannot be read, by position.
+    """Return the messages within events, and why events cannot be read, by position.
 
     Args:
         alone: whether each event is read for itself.
@@ -158,7 +158,7 @@ def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
-    """The attributes of those heads that parse; and which these are: int64 [m].
+    """Return the attributes of those heads that parse; and which these are: int64 [m].
 
     Args:
         heads: events up to the comma before their data.
@@ -240,7 +240,7 @@ class EventSource:
     data: EventData
 
     def facts(self) -> SourceFacts:
-        """The facts of events."""
+        """Return the facts of events."""
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,

@@ -144,7 +144,7 @@ def unframed(messages: pa.Array) -> pa.Array:
 
 
 def without_heads(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The messages with keys and values as JSON alone."""
+    """Return the messages with keys and values as JSON alone."""
     return _with_value(messages, unframed(messages.column("value").cast(pa.binary())))
 
 

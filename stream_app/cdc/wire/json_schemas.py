@@ -29,7 +29,7 @@ _IMAGES = frozenset(["before", "after"])
 
 
 def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
-    """The schema of a number in Connect's form; fields of fields only in Debezium's images.
+    """Return the schema of a number in Connect's form; fields of fields only in Debezium's images.
 
     Args:
         number: -1: the message is not in the wire format.
@@ -79,11 +79,11 @@ class _SchemaNode:
         return self.document if self.node is None else self.node
 
     def at(self, node: Any) -> _SchemaNode:
-        """A schema in the same document."""
+        """Return a schema in the same document."""
         return _SchemaNode(self.document, self.texts, node)
 
     def followed(self) -> tuple[_SchemaNode, bool]:
-        """The schema behind references, and whether a choice allows null."""
+        """Return the schema behind references, and whether a choice allows null."""
         place, nullable = self, False
         for _ in range(_LINKS_MAX):
             schema = place.schema
@@ -116,7 +116,7 @@ def _is_null(schema: Any) -> bool:
 
 
 def _fields(place: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
-    """The fields of an object, those of Debezium's images down to `depth`."""
+    """Yield the fields of an object, those of Debezium's images down to `depth`."""
     place, _ = place.followed()
     schema = place.schema
     properties = schema.get("properties", {})

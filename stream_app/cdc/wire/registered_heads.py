@@ -37,7 +37,9 @@ _UNKNOWN = "names a schema by a GUID that the schema registry does not have"
 def rewriting(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> _Rewrite | None:
-    """What makes Confluent's heads of those that messages have; None: they have these."""
+    """Return the function that makes Confluent's heads of those that messages have; None: they
+    have these.
+    """
     if has_wide_numbers(options):
         return narrowed
     if header_kind(options) is HeaderKind.CONFLUENT:
@@ -46,7 +48,7 @@ def rewriting(
 
 
 def rewritten(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
-    """The messages with other keys and values."""
+    """Return the messages with other keys and values."""
     for name in {"key", "value"}.intersection(messages.schema.names):
         at = messages.schema.get_field_index(name)
         column = rewrite(messages.column(at).cast(pa.binary()))
@@ -68,7 +70,7 @@ class _Rewriting:
 
 
 def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records, of which some name a GUID without a schema."""
+    """Return the bad records, of which some name a GUID without a schema."""
     at = bad.schema.get_field_index("reason")
     begins = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
     is_unknown = pc.and_(begins, pc.equal(bad.column(at), NO_HEAD))
@@ -77,7 +79,7 @@ def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> FormatDeclaration:
-    """The same format of a registry, which reads other heads where its options say so."""
+    """Return the same format of a registry, which reads other heads where its options say so."""
     rewrite_of = partial(rewriting, declaration.name, declaration.section, registries)
     return replace(
         declaration,

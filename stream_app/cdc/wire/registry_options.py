@@ -85,7 +85,7 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
 def schemas_of(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> Schemas:
-    """The schemas of the registry that the options name.
+    """Return the schemas of the registry that the options name.
 
     Args:
         name, section: the name and section of the format.
@@ -108,7 +108,7 @@ def _id_kind(options: Mapping[str, str]) -> IdKind:
 
 
 def header_kind(options: Mapping[str, str]) -> HeaderKind:
-    """The headers in which messages name their schemas."""
+    """Return the headers in which messages name their schemas."""
     return HeaderKind(options.get(HEADERS, HeaderKind.NONE.value))
 
 
@@ -129,7 +129,7 @@ def schema_headers(options: Mapping[str, str]) -> SchemaHeaders | None:
 
 
 def has_wide_numbers(options: Mapping[str, str]) -> bool:
-    """Whether the number of a message's schema has eight bytes."""
+    """Return whether the number of a message's schema has eight bytes."""
     handler = options.get(ID_HANDLER, AUTO_HANDLER)
     if header_kind(options) is HeaderKind.APICURIO:
         return True

@@ -26,7 +26,7 @@ class DescribedRows(Protocol):
         ...
 
     def json_of(self, message: bytes) -> bytes:
-        """The JSON object that Kafka Connect would write of one message.
+        """Return the JSON object that Kafka Connect would write of one message.
 
         Raises:
             UnreadableRecordError: it is not a value of the schema.
@@ -55,7 +55,7 @@ class SchemaLanguage(Protocol[Described_co]):
     """A language of schemas. Can be pickled."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """The messages of each schema, by position.
+        """Return the messages of each schema, by position.
 
         Args:
             messages: binary [n] without nulls.
@@ -63,7 +63,7 @@ class SchemaLanguage(Protocol[Described_co]):
         ...
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> Described_co:
-        """A schema of rows.
+        """Return a schema of rows.
 
         Args:
             name: makes a column of a schema that is a single value; empty: it is refused.
@@ -76,6 +76,6 @@ class SchemaLanguage(Protocol[Described_co]):
 
 
 def split_by_number(messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-    """The messages of each schema, where its number is all that they say."""
+    """Yield the messages of each schema, where its number is all that they say."""
     for number, rows in by_number(schema_numbers(messages)):
         yield (number,), rows

@@ -31,7 +31,7 @@ _HEAD_BYTES = 1 + _GUID_BYTES
 
 
 def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
-    """The messages with numbers in place of GUIDs; one whose GUID is unknown stays.
+    """Return the messages with numbers in place of GUIDs; one whose GUID is unknown stays.
 
     Args:
         cells: binary [n].
@@ -60,7 +60,7 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
 
 
 def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
-    """The number of each GUID, int64 [m]; -1: the registry has none."""
+    """Return the number of each GUID, int64 [m]; -1: the registry has none."""
     numbers = np.full(len(guids), -1, np.int64)
     for at, guid in enumerate(guids):  # a loop over schemas
         try:

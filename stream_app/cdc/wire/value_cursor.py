@@ -59,7 +59,7 @@ def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
-    """The values of messages in the wire format: binary [n], all of one schema."""
+    """Return the values of messages in the wire format: binary [n], all of one schema."""
     data, offsets = own_bytes(messages)
     walk = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
     return walk, walk.read(root, np.arange(len(messages)))
@@ -88,7 +88,7 @@ class ValueCursor:
         self._steps = 0
 
     def broken(self) -> Bools:
-        """Whether each message ends elsewhere than its last value: bool [n]."""
+        """Return whether each message ends elsewhere than its last value: bool [n]."""
         is_broken: Bools = self.at != self._ends
         return is_broken
 
@@ -147,7 +147,7 @@ class ValueCursor:
         return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
     def _fixed(self, rows: Int64s, size: int) -> Bytes:
-        """The next bytes of each message: uint8 [m, size]."""
+        """Return the next bytes of each message: uint8 [m, size]."""
         at = self.at[rows]
         self.at[rows] = np.minimum(at + size, self._limit)
         following: Bytes = self._data[at[:, None] + np.arange(size)]
@@ -177,7 +177,7 @@ class ValueCursor:
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
-        """An array or a map: blocks of items, of which the last is empty."""
+        """Skip an array or a map: blocks of items, of which the last is empty."""
         assert avro_type.items is not None
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
             if not len(rows):

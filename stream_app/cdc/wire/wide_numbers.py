@@ -28,7 +28,7 @@ _CUT = 4
 
 
 def narrowed(cells: pa.Array) -> pa.Array:
-    """The messages, binary [n], with numbers of four bytes."""
+    """Return the messages, binary [n], with numbers of four bytes."""
     filled = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
     rows = np.flatnonzero(lengths_of(filled) >= _HEAD)

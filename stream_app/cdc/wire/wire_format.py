@@ -32,7 +32,7 @@ HEAD = struct.Struct(">BI")
 
 
 def schema_number(message: bytes) -> int:
-    """The number of a message's schema.
+    """Return the number of a message's schema.
 
     Raises:
         UnreadableRecordError: the message is not in Confluent's wire format.
@@ -43,7 +43,7 @@ def schema_number(message: bytes) -> int:
 
 
 def schema_numbers(values: pa.Array) -> Int64s:
-    """The schema number of each message; -1 if it is not in Confluent's wire format.
+    """Return the schema number of each message; -1 if it is not in Confluent's wire format.
 
     Args:
         values: binary [n] without nulls.
@@ -60,7 +60,7 @@ def schema_numbers(values: pa.Array) -> Int64s:
 
 
 def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """The positions of each number, ascending; takes n log n steps for any count of numbers.
+    """Yield the positions of each number, ascending; takes n log n steps for any count of numbers.
 
     Args:
         numbers: int64 [n].
@@ -86,7 +86,7 @@ def _schema(text: str) -> Any:
 
 
 def json_of(message: bytes, schema: str) -> bytes:
-    """The JSON of a message.
+    """Return the JSON of a message.
 
     Raises:
         UnreadableRecordError: it is not a value of its schema.

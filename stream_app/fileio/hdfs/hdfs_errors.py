@@ -35,7 +35,7 @@ def as_os_errors(path: str) -> Iterator[None]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether a retry of the request may succeed soon."""
+    """Return whether a retry of the request may succeed soon."""
     if isinstance(error, OSError):
         # Errors with errno come from this package or describe files; errors without come from the
         # network.

@@ -151,7 +151,7 @@ class HdfsFileIO:
         ]
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
+        """Return whether a file or folder exists."""
         try:
             self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
         except FileNotFoundError:

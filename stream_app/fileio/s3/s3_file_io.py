@@ -183,7 +183,7 @@ class S3FileIO:
         return files + folders
 
     def exists(self, path: str) -> bool:
-        """Whether an object with this name, or one below it, exists."""
+        """Return whether an object with this name, or one below it, exists."""
 
         def is_there(store: S3Store, key: str) -> bool:
             try:

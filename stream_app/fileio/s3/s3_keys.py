@@ -142,7 +142,7 @@ class AwsProfile:
         )
 
     def settings(self) -> dict[str, str]:
-        """The profile's region and endpoint, if it has them."""
+        """Return the profile's region and endpoint, if it has them."""
         try:
             profile = _session().get_scoped_config()
         except Exception:

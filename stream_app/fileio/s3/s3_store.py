@@ -70,7 +70,7 @@ def _check_options(options: Mapping[str, str], location: str) -> None:
 
 
 def _is_same(location: str, other: str) -> bool:
-    """Whether two places are equal; endpoints are not compared."""
+    """Return whether two places are equal; endpoints are not compared."""
     place, other_place = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
     return place == other_place
 

@@ -109,7 +109,7 @@ class DataFileReader:
             raise type(error)(error.problem, where=path, fix=error.fix) from error
 
     def has_column(self, file: DataFileMeta, column: DataField) -> bool:
-        """Whether a file holds a current column.
+        """Return whether a file holds a current column.
 
         Raises: as `read_placed`.
         """
@@ -159,7 +159,9 @@ class DataFileReader:
             )
 
     def _columns_of(self, file: DataFileMeta) -> dict[int, DataField]:
-        """The columns that a file holds, by their ids: those of its schema, or some of them."""
+        """Return the columns that a file holds, by their ids: those of its schema, or some of
+        them.
+        """
         schema_id, written = file.schema_id, file.write_cols
         try:
             written_with = self.schema_of(schema_id).fields
@@ -175,7 +177,7 @@ class DataFileReader:
         }
 
     def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
-        """The stored column for each column to read; None when the file lacks it."""
+        """Return the stored column for each column to read; None when the file lacks it."""
         by_id = self._columns_of(file)
         return [self._one_stored(by_id, column) for column in self.columns]
 

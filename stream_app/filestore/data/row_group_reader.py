@@ -45,7 +45,7 @@ class RowGroupReader:
     files: BucketFiles
 
     def read(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
-        """The rows of a group that are not deleted.
+        """Yield the rows of a group that are not deleted.
 
         Raises:
             CorruptFileError: a file cannot be read, or no file has a column's value of some row.
@@ -84,7 +84,7 @@ class RowGroupReader:
     def _columns(
         self, group: RowGroup, files: Sequence[DataFileMeta], columns: RowType
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of columns that the same files have."""
+        """Yield all rows of columns that the same files have."""
         whole = self.files.reader
         fields = [whole.layout_schema.field(name) for name in columns.names]
         reader = replace(whole, columns=columns, layout_schema=pa.schema(fields), parts=None)
@@ -120,7 +120,9 @@ class RowGroupReader:
     def _blobs(
         self, group: RowGroup, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[pa.RecordBatch]:
-        """A column of BLOBs; records of older files are not read where a newer one has the row."""
+        """Yield a column of BLOBs; records of older files are not read where a newer one has the
+        row.
+        """
         with ExitStack() as opened:
             sources = [opened.enter_context(self._open(file, reader)) for file in files]
             indexes: dict[int, BlobIndex] = {}
@@ -163,7 +165,7 @@ def _check_alike(files: Sequence[DataFileMeta], columns: RowType) -> None:
 
 
 def _worth_opening(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
-    """The newest files; none behind one that has all rows itself."""
+    """Return the newest files; none behind one that has all rows itself."""
     for number, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
             return files[: number + 1]
@@ -176,7 +178,8 @@ def _owners(
     indexes: dict[int, BlobIndex],
     columns: RowType,
 ) -> _Owners:
-    """The number of the file that has each row's value, -1 if each says that an older one has it.
+    """Return the number of the file that has each row's value, -1 if each says that an older one
+    has it.
 
     Raises:
         CorruptFileError: a row is in no file, or in two of the same age.

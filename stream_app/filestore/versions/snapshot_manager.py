@@ -138,7 +138,7 @@ class SnapshotManager:
         return None
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether the snapshot exists now."""
+        """Return whether the snapshot exists now."""
         # A store needs two requests to check a file or folder, but one for a file's size.
         try:
             self.file_io.size(self._path(snapshot_id))

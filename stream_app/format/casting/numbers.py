@@ -65,7 +65,7 @@ def boolean_to_number(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """Whether each number differs from 0."""
+    """Return whether each number differs from 0."""
     return pc.not_equal(values, pa.scalar(0, values.type))
 
 

@@ -92,7 +92,7 @@ def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
 
 
 def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
-    """Whether files that hold a column as `stored` can be read as `wanted`."""
+    """Return whether files that hold a column as `stored` can be read as `wanted`."""
     if stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None:
         return True
     stored_types = {member.field_id: member.data_type for member in members(stored)}
@@ -107,7 +107,7 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
 
 
 def can_become(stored: DataType, wanted: DataType) -> bool:
-    """Whether a column's type may change, so that each reader can still read its files.
+    """Return whether a column's type may change, so that each reader can still read its files.
 
     Paimon converts times to STRING, but not to STRING NOT NULL.
     """
@@ -116,7 +116,7 @@ def can_become(stored: DataType, wanted: DataType) -> bool:
 
 
 def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
-    """Whether a nested member can be read as another type; None: files lack the member."""
+    """Return whether a nested member can be read as another type; None: files lack the member."""
     if stored is None:
         return wanted.nullable
     return can_be_read_as(stored, wanted) and (wanted.nullable or not stored.nullable)

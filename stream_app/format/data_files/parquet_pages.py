@@ -153,7 +153,7 @@ class PagedGroups:
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _is_small(self, group: int) -> bool:
-        """Whether the condition's columns are a small part of the columns to read."""
+        """Return whether the condition's columns are a small part of the columns to read."""
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
         widths = [_width(schema.field(name).type) for name in self._tested]
         if None not in widths:

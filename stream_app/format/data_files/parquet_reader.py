@@ -194,7 +194,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
 
 
 def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the columns differ in scale or unit, which would change the values."""
+    """Return whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored):
         return True
     if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):

@@ -39,12 +39,12 @@ _TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
 def is_text(data_type: DataType) -> bool:
-    """Whether indexes store the values as bytes."""
+    """Return whether indexes store the values as bytes."""
     return data_type.root in STRING_ROOTS
 
 
 def loses_digits(data_type: DataType) -> bool:
-    """Whether several values share a number, as times finer than a microsecond do."""
+    """Return whether several values share a number, as times finer than a microsecond do."""
     return data_type.root in TIMESTAMP_ROOTS and data_type.precision > _MICROS
 
 

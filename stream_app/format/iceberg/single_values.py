@@ -65,7 +65,7 @@ def single_value(value: Any, data_type: DataType) -> bytes:
 
 
 def has_single_value(data_type: DataType) -> bool:
-    """Whether Iceberg has bounds of the type."""
+    """Return whether Iceberg has bounds of the type."""
     return not data_type.is_nested and data_type.root is not TypeRoot.TIME
 
 

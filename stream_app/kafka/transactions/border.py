@@ -82,7 +82,9 @@ class LogProgress:
         return {source: newest.position for source, newest in self.newest.items()}
 
     def top_of_new(self, topic: str) -> LogPosition:
-        """The position that changes of a new partition lie behind, unless they are repeats."""
+        """Return the position that changes of a new partition lie behind, unless they are
+        repeats.
+        """
         sources = [source for source in self.newest if topic.startswith(f"{source}.")]
         if not sources:
             return BEFORE_ALL
@@ -127,7 +129,7 @@ class Border:
 
 
 def compared(positions: LogPositions, at: Sequence[int]) -> Int64s:
-    """Whether positions lie before another one (-1), equal it (0), or lie behind it (1).
+    """Return whether positions lie before another one (-1), equal it (0), or lie behind it (1).
 
     Returns:
         int64 [n].

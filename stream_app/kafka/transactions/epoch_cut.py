@@ -149,7 +149,7 @@ def _lacking(
 
 
 def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
-    """The transactions whose markers lie before the pending messages: bool [t].
+    """Return the transactions whose markers lie before the pending messages: bool [t].
 
     They have no marker here, and lie before the first transaction that has ended, in some
     partition. Markers have the order of commits, so theirs were read before.
@@ -161,7 +161,7 @@ def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
 
 
 def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
-    """The transactions whose END marker is lost, because a later one has ended: bool [t]."""
+    """Return the transactions whose END marker is lost, because a later one has ended: bool [t]."""
     ended = binding[facts.ended[binding["transaction"]]]
     last = np.full(len(facts.read_to), NO_CODE, np.int64)
     last[ended["partition"]] = ended["offset"]
@@ -171,7 +171,9 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
 
 
 def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
-    """The transactions of some that have a message before an offset of its partition: bool [t]."""
+    """Return the transactions of some that have a message before an offset of its partition: bool
+    [t].
+    """
     is_before = np.zeros(len(candidates), np.bool_)
     messages = binding[candidates[binding["transaction"]]]
     is_before[messages["transaction"][messages["offset"] < offsets[messages["partition"]]]] = True
@@ -184,7 +186,9 @@ def _awaited(
     without_end: Bools,
     collections: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
-    """The positions that partitions must pass before they have what torn transactions lack."""
+    """Return the positions that partitions must pass before they have what torn transactions
+    lack.
+    """
     pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
     commits = {int(end["transaction"]): end for end in facts.ends}
     torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
@@ -214,7 +218,7 @@ def _open(
     is_open: Bools,
     lacking: Mapping[tuple[int, int], str],
 ) -> list[str]:
-    """The first transactions that are not whole, in words."""
+    """Return the first transactions that are not whole, in words."""
     words = {transaction: changes for (transaction, _), changes in lacking.items()}
     present = np.unique(binding["transaction"])
     return [

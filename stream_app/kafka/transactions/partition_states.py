@@ -35,7 +35,7 @@ def progress_at(
     newest: PartitionOffsets,
     awaited: Mapping[KafkaPartition, LogPosition],
 ) -> dict[KafkaPartition, PartitionProgress]:
-    """The progress of each partition at the ends of an epoch.
+    """Return the progress of each partition at the ends of an epoch.
 
     Args:
         newest: the end of each partition, where idle ones have been read; empty: an idle one may
@@ -86,7 +86,7 @@ def progress_at(
 def _ends_of_repeats(
     facts: PendingTransactions, changes: FactRows
 ) -> dict[KafkaPartition, LogPosition]:
-    """The positions that partitions must pass whose repeats seem to be new changes.
+    """Return the positions that partitions must pass whose repeats seem to be new changes.
 
     Their topic got more partitions, which have others' changes. Or the connector started again in
     its first transaction, before which it knows no commit.
@@ -109,7 +109,7 @@ def _ends_of_repeats(
 
 
 def _last_of(messages: FactRows, mask: Bools) -> dict[int, int]:
-    """The row of the last message of each partition, by its code, among those of a mask."""
+    """Return the row of the last message of each partition, by its code, among those of a mask."""
     rows = np.flatnonzero(mask)[::-1]
     partitions, first = np.unique(messages["partition"][rows], return_index=True)
     return dict(zip(partitions.tolist(), rows[first].tolist(), strict=True))

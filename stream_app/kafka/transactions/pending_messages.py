@@ -54,14 +54,14 @@ class Codes:
         self._codes: dict[str, int] = {}
 
     def code(self, name: str) -> int:
-        """The code of one name."""
+        """Return the code of one name."""
         code = self._codes.setdefault(name, len(self.names))
         if code == len(self.names):
             self.names.append(name)
         return code
 
     def of(self, names: pa.Array) -> Int64s:
-        """The code of each name, int64 [n]; -1 for null. Loops over different names."""
+        """Return the code of each name, int64 [n]; -1 for null. Loops over different names."""
         encoded = names.dictionary_encode()
         codes = np.array([*map(self.code, encoded.dictionary.to_pylist()), NO_CODE], np.int64)
         rows: Int64s = codes[pc.fill_null(encoded.indices, len(codes) - 1).to_numpy()]
@@ -87,7 +87,7 @@ class FactBatches:
         self._batches.append(batch)
 
     def all(self) -> FactRows:
-        """All facts, in the order in which they came."""
+        """Return all facts, in the order in which they came."""
         if len(self._batches) > 1:
             self._batches = [np.concatenate(self._batches)]
         return self._batches[0]
@@ -189,7 +189,9 @@ class PendingMessages:
         self._forget_transactions()
 
     def _new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
-        """The mask of changes behind all earlier ones of the partition; other messages are new."""
+        """Return the mask of changes behind all earlier ones of the partition; other messages are
+        new.
+        """
         is_new = np.ones(len(facts.kinds), np.bool_)
         at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(at):
@@ -215,5 +217,5 @@ class PendingMessages:
 
 
 def source_of_markers(topic: str) -> str:
-    """The connector whose transactions a topic has."""
+    """Return the connector whose transactions a topic has."""
     return topic.rpartition(".")[0]

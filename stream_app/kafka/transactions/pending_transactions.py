@@ -48,7 +48,7 @@ class PendingTransactions:
 
     @classmethod
     def of(cls, pending: PendingMessages, earlier: LogProgress) -> PendingTransactions:
-        """The transactions of messages that begin where a progress ends."""
+        """Return the transactions of messages that begin where a progress ends."""
         messages, ends = pending.messages.all(), pending.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
         begun, ended, is_old = (np.zeros(len(pending.transactions.names), np.bool_) for _ in "123")
@@ -67,7 +67,9 @@ class PendingTransactions:
         )
 
     def binding(self) -> FactRows:
-        """The messages that no end may part from their transaction: new changes, first markers."""
+        """Return the messages that no end may part from their transaction: new changes, first
+        markers.
+        """
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.past(messages)
@@ -80,7 +82,9 @@ class PendingTransactions:
         return bound
 
     def past(self, messages: FactRows) -> Bools:
-        """The mask of changes at or before the newest transaction of earlier epochs: bool [n]."""
+        """Return the mask of changes at or before the newest transaction of earlier epochs: bool
+        [n].
+        """
         newest = [self.earlier.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
         past: Bools = np.zeros(len(messages), np.bool_)
         for at in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
@@ -90,7 +94,7 @@ class PendingTransactions:
         return past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
-        """The newest transaction of each connector, once the epoch has some END markers."""
+        """Return the newest transaction of each connector, once the epoch has some END markers."""
         newest = dict(self.earlier.newest)
         fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
         for code in np.unique(fresh["source"]).tolist():

@@ -18,7 +18,8 @@ _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
-    """The code of the name in END markers for each table's code; -1: no topic carries the table.
+    """Return the code of the name in END markers for each table's code; -1: no topic carries the
+    table.
 
     A loop over tables.
     """
@@ -38,7 +39,7 @@ def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
 
 
 def is_topic_of(pending: PendingMessages, topic: str, table: int, collections: Int64s) -> bool:
-    """Whether a topic has changes of a table that markers count."""
+    """Return whether a topic has changes of a table that markers count."""
     names = pending.tables.names
     return topic.endswith(_in_topic(names[table])) or any(
         names[code].partition(BETWEEN)[2] == topic

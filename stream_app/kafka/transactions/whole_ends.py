@@ -35,7 +35,7 @@ class TransactionSpans:
 
 
 def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> TransactionSpans:
-    """The spans of n messages; all arguments are int64 [n]."""
+    """Return the spans of n messages; all arguments are int64 [n]."""
     order = np.lexsort((offsets, partitions, transactions))
     transactions, partitions, offsets = transactions[order], partitions[order], offsets[order]
     begins = np.ones(len(order), np.bool_)
@@ -50,7 +50,7 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
 
 
 def whole_ends(spans: TransactionSpans, complete: Bools, ends: Int64s) -> Int64s:
-    """The greatest ends, up to the given ones, that no transaction crosses.
+    """Return the greatest ends, up to the given ones, that no transaction crosses.
 
     The step is repeated until it changes nothing. None moves an end further back than the result
     does. So the result is the greatest.

@@ -68,7 +68,7 @@ class RowsAbove:
         return batches, keys
 
     def may_have(self, file: DataFileMeta) -> bool:
-        """Whether a key of this file may exist above, judged by minimum and maximum keys."""
+        """Return whether a key of this file may exist above, judged by minimum and maximum keys."""
         least, greatest = self.key_of(file.min_key), self.key_of(file.max_key)
         return any(
             self.key_of(above.min_key) <= greatest and least <= self.key_of(above.max_key)
@@ -124,7 +124,7 @@ class WindowBefore:
 
 
 def leave_level_0(sections: Sequence[Section]) -> bool:
-    """Whether the sections have a file of level 0."""
+    """Return whether the sections have a file of level 0."""
     files = (file for section in sections for run in section for file in run.files)
     return any(file.level == 0 for file in files)
 
@@ -133,7 +133,9 @@ class BeforeRows(Protocol):
     """Looks up the rows of a bucket that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether a rewrite of sections writes a changelog; by default if level 0 is part of it."""
+        """Return whether a rewrite of sections writes a changelog; by default if level 0 is part of
+        it.
+        """
         return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
@@ -156,7 +158,7 @@ class FullCompactionChangelog(BeforeRows):
     max_level: int
 
     def records_changes(self, _sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether the rewrite is a full compaction."""
+        """Return whether the rewrite is a full compaction."""
         return output_level == self.max_level
 
     def upgrade(self, _file: DataFileMeta, output_level: int, /) -> Upgrade:

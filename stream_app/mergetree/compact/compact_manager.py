@@ -81,7 +81,7 @@ class CompactManager:
         self.stop_trigger = sorted_runs
 
     def should_wait_for_latest_compaction(self) -> bool:
-        """Whether more files must wait until compaction has caught up."""
+        """Return whether more files must wait until compaction has caught up."""
         if self.picker is None or self.stop_trigger is None:
             return False
         return self.levels.number_of_sorted_runs() > self.stop_trigger
@@ -192,7 +192,7 @@ def write_only_error() -> UsageError:
 
 
 def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:
-    """Whether a compaction into `output_level` may drop delete rows."""
+    """Return whether a compaction into `output_level` may drop delete rows."""
     # A delete must outlive all older versions of its key. That is certain only if no level above
     # the output has files, and never on level 0, whose runs overlap.
     return output_level != 0 and output_level >= highest_level_with_files

@@ -75,7 +75,8 @@ def merged_section(
 
 
 def lies_by_age(section: Section) -> bool:
-    """Whether each run is older than the next, so that `merged_section` needs no sequence numbers.
+    """Return whether each run is older than the next, so that `merged_section` needs no sequence
+    numbers.
 
     It is False for more runs than `FAN_IN`, because runs that are spilled to local disk lose this
     order.

@@ -68,7 +68,9 @@ def _why_images_lack(schema: TableSchema) -> str:
 
 
 def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
-    """Whether each row has the same text by both schemas, as after appended or renamed columns."""
+    """Return whether each row has the same text by both schemas, as after appended or renamed
+    columns.
+    """
     if older.schema_id == newer.schema_id:
         return True
     pairs = list(zip(older.fields, newer.fields, strict=False))
@@ -80,7 +82,7 @@ def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
 
 
 def has_text(data_type: DataType) -> bool:
-    """Whether values of a type have a canonical text: scalars, and arrays of such values."""
+    """Return whether values of a type have a canonical text: scalars, and arrays of such values."""
     if data_type.root is TypeRoot.ARRAY:
         return all(map(has_text, data_type.inner))
     return not data_type.is_nested

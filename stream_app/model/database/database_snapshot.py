@@ -26,7 +26,7 @@ class SourcePosition:
     time_ms: int
 
     def is_named(self, transaction: str) -> bool:
-        """Whether a text is this transaction's id, or its number alone in PostgreSQL."""
+        """Return whether a text is this transaction's id, or its number alone in PostgreSQL."""
         return transaction in (self.transaction, self.transaction.partition(":")[0])
 
 
@@ -70,7 +70,7 @@ class DatabaseSnapshot:
         return [position.transaction for position in self.sources.values()]
 
     def is_at(self, transaction: str) -> bool:
-        """Whether a text names one of the transactions."""
+        """Return whether a text names one of the transactions."""
         return any(position.is_named(transaction) for position in self.sources.values())
 
     def document(self) -> dict[str, Any]:

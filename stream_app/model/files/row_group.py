@@ -21,12 +21,12 @@ _FIX = "roll the table back to a snapshot or tag before it was written"
 
 
 def holds_blobs(file: DataFileMeta) -> bool:
-    """Whether a file holds a column of BLOBs."""
+    """Return whether a file holds a column of BLOBs."""
     return file.file_name.endswith(_BLOBS)
 
 
 def holds_whole_range(file: DataFileMeta) -> bool:
-    """Whether a file has all rows of its group; files of BLOBs or vectors may have some."""
+    """Return whether a file has all rows of its group; files of BLOBs or vectors may have some."""
     return not holds_blobs(file) and _VECTORS not in file.file_name
 
 

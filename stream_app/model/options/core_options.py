@@ -366,14 +366,14 @@ class CoreOptions:
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
-        """Whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
+        """Return whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         if epochs is None and self.producer.by_full_compaction:
             epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
     def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
-        """Whether each epoch waits for its compactions."""
+        """Return whether each epoch waits for its compactions."""
         if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
             return True
         return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]

@@ -57,7 +57,7 @@ class IndexedColumn:
 
 
 def is_written(index: IndexedColumn) -> bool:
-    """Whether our data files get such an index, if the column's type allows it."""
+    """Return whether our data files get such an index, if the column's type allows it."""
     return index.kind in INDEX_SETTINGS and not index.column.endswith("]")
 
 

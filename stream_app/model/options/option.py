@@ -264,10 +264,10 @@ def declared_options(names: Mapping[str, object]) -> dict[str, Option[Any]]:
 
 
 def is_true(text: str) -> bool:
-    """Whether a switch is on; as in Java, each text except true means off."""
+    """Return whether a switch is on; as in Java, each text except true means off."""
     return text.lower() == "true"
 
 
 def is_on(options: Mapping[str, str], key: str) -> bool:
-    """Whether a switch with the default off is on."""
+    """Return whether a switch with the default off is on."""
     return is_true(options.get(key, ""))

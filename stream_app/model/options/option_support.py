@@ -72,7 +72,7 @@ class OptionRefusal:
     may_go: bool = False
 
     def is_of(self, key: str) -> bool:
-        """Whether this refusal applies to a key."""
+        """Return whether this refusal applies to a key."""
         beginning, star, end = self.key.partition("*")
         if star:
             return key.startswith(beginning) and key.endswith(end)
@@ -213,7 +213,7 @@ _LEFT_PREFIXES = ("schema.", "option.")
 
 
 def is_left_by_engine(key: str) -> bool:
-    """Whether an engine records this option for itself, without an effect on writers.
+    """Return whether an engine records this option for itself, without an effect on writers.
 
     Flink stores computed columns and watermarks (``schema.``). Spark copies ``OPTIONS``
     (``option.``), and the Hive hook copies a table's parameters.

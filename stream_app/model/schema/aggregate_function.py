@@ -46,7 +46,7 @@ class FunctionTraits:
     once_by: str = ""
 
     def takes(self, data_type: DataType) -> bool:
-        """Whether the function can aggregate a column of this type."""
+        """Return whether the function can aggregate a column of this type."""
         element = data_type.element
         if self.of_rows and (element is None or element.root is not TypeRoot.ROW):
             return False

@@ -186,7 +186,7 @@ class DataType:
         return replace(self, key=key, element=element, fields=fields)
 
     def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
-        """Whether the other type has all values of this type unchanged.
+        """Return whether the other type has all values of this type unchanged.
 
         Nested comments and defaults do not count, nor does the outermost nullability. A nullable
         nested type must be nullable in the other one.

@@ -43,7 +43,7 @@ _OF_MICROS = frozenset({"range-bitmap"})
 
 
 def can_index(kind: str, data_type: DataType) -> bool:
-    """Whether a column of a type can have an index of a kind."""
+    """Return whether a column of a type can have an index of a kind."""
     roots = _ROOTS.get(kind)
     if roots is None or data_type.root not in _NUMBERS | roots:
         return False

@@ -169,6 +169,6 @@ def _of_nulls(
 
 
 def _removes(rules: MergeRules, name: str) -> bool:
-    """Whether a delete that is not late removes the whole row."""
+    """Return whether a delete that is not late removes the whole row."""
     group = rules.group_of.get(name)
     return group is not None and group.removes_record

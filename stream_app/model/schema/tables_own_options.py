@@ -77,7 +77,7 @@ class OptionDifference:
 
 
 def is_tables_own(key: str) -> bool:
-    """Whether only the table may set this option, under any of its names."""
+    """Return whether only the table may set this option, under any of its names."""
     option = option_named(key)
     name = key if option is None else option.key
     return name in IMMUTABLE_OPTIONS | _OF_FILES | _OF_ROWS or name.startswith(_FAMILIES)
@@ -103,7 +103,7 @@ def option_differences(
 
 
 def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
-    """Whether a configured value has the meaning of the table's effective value."""
+    """Return whether a configured value has the meaning of the table's effective value."""
     of_table, configured = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
         return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)

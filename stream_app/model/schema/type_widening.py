@@ -29,7 +29,7 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
 
 def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) -> bool:
-    """Whether each value of the `stored` type is a value of the `wanted` type.
+    """Return whether each value of the `stored` type is a value of the `wanted` type.
 
     Args:
         by_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise match

@@ -32,7 +32,7 @@ def is_routed_alike(
     open_in: Callable[[bytes], tuple[int, ...]],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
-    """Whether the newest index assigns each hash the bucket that its rows already have.
+    """Return whether the newest index assigns each hash the bucket that its rows already have.
 
     Args:
         routed_on: the index by which rows got their buckets.
@@ -54,7 +54,9 @@ def _grew_alike(
     open_buckets: tuple[int, ...],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
-    """Whether only epochs with these open buckets replaced a bucket's file until the new one."""
+    """Return whether only epochs with these open buckets replaced a bucket's file until the new
+    one.
+    """
     file: str | None = new
     while file != old:
         replacement = None if file is None else replacements.get(file)

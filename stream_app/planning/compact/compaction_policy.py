@@ -130,7 +130,9 @@ class PolicyChoice:
 
 
 def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
-    """Whether to choose again, because the size doubled or halved, or flushes changed by half."""
+    """Return whether to choose again, because the size doubled or halved, or flushes changed by
+    half.
+    """
     if choice is None:
         return True
     size = max(1, shape.size) / max(1, choice.shape.size)

@@ -32,7 +32,7 @@ class IcebergLevels:
     least: int
 
     def sees(self, entry: ManifestEntry) -> bool:
-        """Whether a file is visible."""
+        """Return whether a file is visible."""
         return entry.file.level >= self.least
 
 
@@ -44,7 +44,7 @@ def iceberg_levels(options: CoreOptions, *, merges_by_key: bool) -> IcebergLevel
 
 
 def publishes_vectors(options: CoreOptions) -> bool:
-    """Whether the table's deletion vectors are published to Iceberg's readers."""
+    """Return whether the table's deletion vectors are published to Iceberg's readers."""
     has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
     return has_64_bits and options[METADATA_ICEBERG_FORMAT_VERSION] >= VECTORS_VERSION
 

@@ -42,7 +42,7 @@ class IndexRule:
     deletes_end: bool
 
     def may_have(self, share: int, bucket: int, *, by_rule: bool, has_keys: bool) -> bool:
-        """Whether a new file of a bucket can have keys of a key share.
+        """Return whether a new file of a bucket can have keys of a key share.
 
         Args:
             by_rule: whether the file was written by this rule, which keeps a key in place, or

@@ -81,7 +81,7 @@ def section_files(section: Section) -> tuple[DataFileMeta, ...]:
 
 
 def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
-    """Whether a section is one file without deletes, whose rows need no merge.
+    """Return whether a section is one file without deletes, whose rows need no merge.
 
     A section of one sorted run has only one file, because files without overlaps are separate
     sections.
@@ -90,7 +90,8 @@ def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
 
 
 def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
-    """Whether each key has at most one unmarked row, in tables with vectors that mark older rows.
+    """Return whether each key has at most one unmarked row, in tables with vectors that mark older
+    rows.
 
     Rows of level 0 have not marked older rows yet.
     """

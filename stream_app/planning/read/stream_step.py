@@ -50,11 +50,11 @@ class StreamPosition:
         )
 
     def is_before(self, other: StreamPosition) -> bool:
-        """Whether this position precedes another one of the same stream."""
+        """Return whether this position precedes another one of the same stream."""
         return (self.snapshot_id, self.index) < (other.snapshot_id, other.index)
 
     def is_in(self, other: StreamPosition) -> bool:
-        """Whether both positions are within the same snapshot."""
+        """Return whether both positions are within the same snapshot."""
         return (self.snapshot_id, self.is_full) == (other.snapshot_id, other.is_full)
 
 

@@ -172,7 +172,7 @@ class _Altering:
                 self.primary_keys = ()
 
     def _is_inside(self, name: str) -> bool:
-        """Whether a name is a path into a nested column, such as ``items.element.price``."""
+        """Return whether a name is a path into a nested column, such as ``items.element.price``."""
         columns = {column.name: column.data_type for column in self.fields}
         first, dot, _ = name.partition(".")
         return bool(name not in columns and dot and first in columns and columns[first].is_nested)
@@ -356,5 +356,5 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
 
 
 def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:
-    """Whether Paimon casts one type to the other if explicit casts are disabled."""
+    """Return whether Paimon casts one type to the other if explicit casts are disabled."""
     return stored.root in _IMPLICIT.get(wanted.root, frozenset({wanted.root}))

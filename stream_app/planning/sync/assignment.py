@@ -33,7 +33,7 @@ class TableLimit:
     FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
     def has_room(self, name: str, names: Collection[str], refused: int) -> bool:
-        """Whether the job has a table, or may create it.
+        """Return whether the job has a table, or may create it.
 
         Args:
             names: the names of tables that it has, or cannot create for now.

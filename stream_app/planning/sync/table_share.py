@@ -30,7 +30,7 @@ class TableShare:
         return cls(int(match[1]), int(match[2]))
 
     def takes(self, name: str) -> bool:
-        """Whether a table belongs to the job's share, ignoring the case of its name."""
+        """Return whether a table belongs to the job's share, ignoring the case of its name."""
         return zlib.crc32(name.lower().encode()) % self.jobs == self.number - 1
 
     @property

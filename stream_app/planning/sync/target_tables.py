@@ -59,7 +59,9 @@ class SyncRules:
         return not (self.merge_shards and self.case_sensitive)
 
     def takes(self, origin: Origin) -> bool:
-        """Whether the job ingests a source table; exclusion has precedence over inclusion."""
+        """Return whether the job ingests a source table; exclusion has precedence over
+        inclusion.
+        """
         database = origin.database
         return (not database or _fits(database, self.including_dbs, self.excluding_dbs)) and _fits(
             origin.table, self.including_tables, self.excluding_tables
@@ -77,7 +79,7 @@ class SyncRules:
         return f"{prefix}{self._cased(own_name)}{suffix}"
 
     def hides(self, origin: Origin) -> bool:
-        """Whether a MySQL table is a ghost table that `table_mapping` does not name."""
+        """Return whether a MySQL table is a ghost table that `table_mapping` does not name."""
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
         own_name = self._own_name(origin)

@@ -30,7 +30,7 @@ class RollbackNumbers:
     consumers: tuple[Consumer, ...]
 
     def is_empty(self) -> bool:
-        """Whether the table is already at the target."""
+        """Return whether the table is already at the target."""
         return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
 
 

@@ -97,7 +97,7 @@ def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
 def lacks_snapshot(
     rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
 ) -> bool:
-    """Whether a period is over, but no snapshot can get its tag.
+    """Return whether a period is over, but no snapshot can get its tag.
 
     Args:
         next_begin: the begin of the first period without a tag.

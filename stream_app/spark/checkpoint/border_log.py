@@ -43,7 +43,8 @@ class BorderLog:
             files.delete(self._path(epoch - EPOCHS_KEPT))
 
     def border(self, epoch: int) -> Border | None:
-        """The border of an epoch, or None if the epoch is old or was planned without borders.
+        """Return the border of an epoch, or None if the epoch is old or was planned without
+        borders.
 
         Raises:
             CheckpointError: the file is damaged.

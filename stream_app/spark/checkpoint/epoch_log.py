@@ -34,15 +34,15 @@ class EpochLog:
     goes_back: bool
 
     def is_begun(self) -> bool:
-        """Whether the job has ever begun, in this run or an earlier one."""
+        """Return whether the job has ever begun, in this run or an earlier one."""
         return self.folder.files.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
-        """The checkpoint's id, which never changes after the job's first start."""
+        """Return the checkpoint's id, which never changes after the job's first start."""
         return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:
-        """The end of an epoch: a line of JSON for each source."""
+        """Return the end of an epoch: a line of JSON for each source."""
         lines = self._text(f"offsets/{epoch}").splitlines()
         return "\n".join(lines[2:])  # the lines before are the version and Spark's settings
 
@@ -54,7 +54,9 @@ class EpochLog:
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
-        """The offsets at which an epoch begins, without partitions that first appear in it."""
+        """Return the offsets at which an epoch begins, without partitions that first appear in
+        it.
+        """
         if epoch:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin
@@ -63,11 +65,13 @@ class EpochLog:
         return first
 
     def is_done(self, epoch: int) -> bool:
-        """Whether the log records the epoch as done, so that the stream continues after it."""
+        """Return whether the log records the epoch as done, so that the stream continues after
+        it.
+        """
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
 
     def _text(self, name: str) -> str:
-        """A file of the log.
+        """Return a file of the log.
 
         Raises:
             CheckpointError: the file is empty, as after a power cut.

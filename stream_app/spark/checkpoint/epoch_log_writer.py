@@ -45,7 +45,7 @@ class EpochLogWriter:
             files.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
     def newest(self) -> int | None:
-        """The newest epoch that has begun, or None."""
+        """Return the newest epoch that has begun, or None."""
         return max(self._epochs(_OFFSETS), default=None)
 
     def first(self, offsets: Offsets) -> None:
@@ -55,7 +55,7 @@ class EpochLogWriter:
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 
     def has_first_offsets(self) -> bool:
-        """Whether the log has the offsets at which the first epoch begins."""
+        """Return whether the log has the offsets at which the first epoch begins."""
         return self.folder.files.exists(self.folder.path(_FIRST))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:

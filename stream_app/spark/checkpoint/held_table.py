@@ -59,7 +59,7 @@ class CompactionWaitError(CompactionError):
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether the cause of a failure may be temporary."""
+    """Return whether the cause of a failure may be temporary."""
     if isinstance(error, (NoAccessError, UnsupportedTableError)):
         return False
     if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
@@ -90,7 +90,7 @@ def held_after(
 
 
 def with_new_partitions(begin: Offsets, epoch_offsets: Offsets) -> Offsets:
-    """The offsets at which the table resumes, completed by partitions that appear in a later
+    """Return the offsets at which the table resumes, completed by partitions that appear in a later
     epoch.
     """
     return {

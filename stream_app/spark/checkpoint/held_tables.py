@@ -29,7 +29,7 @@ def resume(folder: Folder, name: str, now_ms: int) -> None:
 
 
 def _is_resumed(folder: Folder, name: str, table: HeldTable) -> bool:
-    """Whether an operator has requested a retry since the table's last failure."""
+    """Return whether an operator has requested a retry since the table's last failure."""
     try:
         request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
     except FileNotFoundError:
@@ -97,7 +97,7 @@ class HeldTables:
         self._file.note(held=due)
 
     def due(self) -> Mapping[str, HeldTable]:
-        """The held tables whose next retry is due."""
+        """Return the held tables whose next retry is due."""
         now, folder = self._now_ms(), self._file.folder
         return {
             name: table

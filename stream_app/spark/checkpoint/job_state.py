@@ -89,12 +89,12 @@ class JobState:
     warnings: tuple[JobWarning, ...] = ()
 
     def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
-        """All source tables whose rows a table may have."""
+        """Return all source tables whose rows a table may have."""
         return self.source_tables.get(name, {})
 
 
 def read_state(folder: Folder) -> JobState | None:
-    """The state in a checkpoint, or None if no job has used the checkpoint.
+    """Return the state in a checkpoint, or None if no job has used the checkpoint.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
@@ -193,7 +193,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
 
 
 def _earlier(folder: Folder) -> JobState | None:
-    """The state that a job of version 0.1.0 left; None if there is no such file."""
+    """Return the state that a job of version 0.1.0 left; None if there is no such file."""
     document = _read(folder, EARLIER_FILE)
     if document is None:
         return None
@@ -240,7 +240,7 @@ def _document(state: JobState) -> dict[str, Any]:
 
 
 def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
-    """A document for each source table, in order; a job of many tables writes them with each
+    """Return a document for each source table, in order; a job of many tables writes them with each
     epoch.
     """
     return [{**at.document(), name: text} for at, text in sorted(texts.items())]

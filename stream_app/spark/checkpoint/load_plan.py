@@ -60,11 +60,11 @@ class LoadPlan:
     epochs: Sequence[Sequence[LoadPart]]
 
     def parts_of(self, epoch: int) -> Sequence[LoadPart]:
-        """The parts of an epoch, empty if the epoch reads the topics."""
+        """Return the parts of an epoch, empty if the epoch reads the topics."""
         return self.epochs[epoch] if 0 <= epoch < len(self.epochs) else ()
 
     def parts_from(self, epoch: int) -> Sequence[LoadPart]:
-        """The parts of an epoch and of all later ones."""
+        """Return the parts of an epoch and of all later ones."""
         return [part for parts in self.epochs[max(0, epoch) :] for part in parts]
 
     def progress(self, epoch: int) -> str:
@@ -95,7 +95,7 @@ def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[Loa
 
 
 def read_load(folder: Folder) -> LoadPlan | None:
-    """The first load in a checkpoint, or None.
+    """Return the first load in a checkpoint, or None.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.

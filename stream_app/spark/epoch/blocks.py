@@ -110,7 +110,7 @@ class BlockDealer:
         self._first_tasks: dict[bytes, int] = {}
 
     def task(self, block: Block) -> int:
-        """The number of the task that writes a block."""
+        """Return the number of the task that writes a block."""
         topic, source_partition = block.where
         member = block.bucket
         if not block.keeps_order:
@@ -162,12 +162,12 @@ def task_addresses(tasks: int) -> list[int]:
 
 
 def bad_records_of(block: bytes) -> pa.RecordBatch:
-    """The records in a block of kind ``BAD_RECORDS``."""
+    """Return the records in a block of kind ``BAD_RECORDS``."""
     return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
 
 
 def messages_of(block: bytes) -> pa.RecordBatch:
-    """The messages in a block of kind ``NEWCOMERS`` or ``STATEMENTS``: `MESSAGE_SCHEMA`."""
+    """Return the messages in a block of kind ``NEWCOMERS`` or ``STATEMENTS``: `MESSAGE_SCHEMA`."""
     return pa.ipc.read_record_batch(pa.py_buffer(block), MESSAGE_SCHEMA)
 
 

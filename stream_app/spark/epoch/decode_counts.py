@@ -248,7 +248,9 @@ def _newest_ms(timestamps: pa.Array) -> int | None:
 
 
 def counts_of(block: bytes) -> DecodeCounts:
-    """The counts in a block of kind ``COUNTS``; only this job's own tasks make such blocks."""
+    """Return the counts in a block of kind ``COUNTS``; only this job's own tasks make such
+    blocks.
+    """
     counts = pickle.loads(block)
     assert isinstance(counts, DecodeCounts)
     return counts

@@ -108,7 +108,7 @@ class DriverEpochs:
                 self._reader = None
 
     def _is_small(self, messages: Sequence[OffsetRange], plan: EpochPlan) -> bool:
-        """Whether an epoch runs here.
+        """Return whether an epoch runs here.
 
         Tables with an index over all partitions cannot, because the index is on the executors'
         disks.
@@ -155,7 +155,9 @@ def _log_repeated(epoch: int, error: Exception) -> None:
 
 
 def _as_in_task(plan: EpochPlan) -> EpochPlan:
-    """The plan as a task gets it: unpacked tables are cached, and count their own requests."""
+    """Return the plan as a task gets it: unpacked tables are cached, and count their own
+    requests.
+    """
     unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
     return unpacked
 

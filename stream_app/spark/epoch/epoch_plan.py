@@ -55,7 +55,9 @@ class TablePlan:
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
     def of_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
-        """The same table and format in a later epoch; returns itself if the table got no rows."""
+        """Return the same table and format in a later epoch; returns itself if the table got no
+        rows.
+        """
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
         if is_same and not self.first_offsets:
             return self
@@ -64,14 +66,16 @@ class TablePlan:
         )
 
     def counting_from(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
-        """The same plan, without messages before these offsets and without keys of earlier rows."""
+        """Return the same plan, without messages before these offsets and without keys of earlier
+        rows.
+        """
         if first_offsets == self.first_offsets:
             return self
         basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
     def of_routed(self, routed: TablePlan) -> TablePlan:
-        """The same plan for rows that an earlier plan routed."""
+        """Return the same plan for rows that an earlier plan routed."""
         basis = replace(
             self.basis,
             routed_on=routed.basis.routed_on,
@@ -81,8 +85,8 @@ class TablePlan:
         return plan.counting_from(routed.first_offsets)
 
     def packed(self) -> bytes:
-        """The table and its format as bytes, which are made once for all epochs with the same table
-        and format.
+        """Return the table and its format as bytes, which are made once for all epochs with the
+        same table and format.
 
         The file system is pickled separately, because its access keys change.
         """
@@ -92,7 +96,7 @@ class TablePlan:
         return self.packs[0]
 
     def assigner(self) -> BucketAssigner:
-        """The assigner that finds the bucket of each row."""
+        """Return the assigner that finds the bucket of each row."""
         return bucket_assigner(self.table, self.basis)
 
 
@@ -200,7 +204,7 @@ class MessageSplitter(Protocol):
     """Assigns each message to a table of the job. Can be pickled."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
-        """The messages of each table.
+        """Return the messages of each table.
 
         A few messages of each table that the job must still create get the index
         `blocks.NEWCOMERS_INDEX`. Messages that cannot be assigned to a table get the index
@@ -243,7 +247,7 @@ class EpochShape:
     block_bytes: int = BLOCK_BYTES
 
     def with_splitter(self, splitter: MessageSplitter) -> EpochShape:
-        """The same shape with another splitter."""
+        """Return the same shape with another splitter."""
         return replace(self, splitter=splitter)
 
 
@@ -270,7 +274,7 @@ class EpochPlan:
         return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
 
     def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
-        """The plan for writing the blocks of some tables, without a splitter."""
+        """Return the plan for writing the blocks of some tables, without a splitter."""
         return EpochPlan(tables=tables, shape=self.shape.with_splitter(AllToOneTable()))
 
     @property

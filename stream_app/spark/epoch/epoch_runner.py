@@ -53,7 +53,9 @@ class TableOutput:
         return not has_any and self.failure is None
 
     def bad_records(self) -> pa.Table:
-        """The bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
+        """Return the bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks
+        end.
+        """
         return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
 
 
@@ -119,7 +121,7 @@ class EpochRunner(Protocol[Messages]):
         ...
 
     def between(self, begin: Offsets, end: Offsets) -> Messages:
-        """The messages from `begin` (inclusive) to `end` (exclusive).
+        """Return the messages from `begin` (inclusive) to `end` (exclusive).
 
         A partition that `begin` lacks is read from its first message.
         """
@@ -139,7 +141,7 @@ class JobRunner(EpochRunner[Messages], Protocol[Messages]):
 
 
 def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> EpochOutput:
-    """The output of all tasks.
+    """Return the output of all tasks.
 
     Args:
         results: the results of all writing tasks, in any order.
@@ -177,7 +179,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
 
 
 def _bucket_change(payload: bytes) -> BucketChange:
-    """The change in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
+    """Return the change in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
     change = pickle.loads(payload)
     assert isinstance(change, BucketChange)
     return change

@@ -62,7 +62,7 @@ class EpochSeconds:
 
 
 def recorded_parts(text: str | None) -> Mapping[str, float]:
-    """The parts in a snapshot's property; None when it cannot be parsed."""
+    """Return the parts in a snapshot's property; None when it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
     except (ValueError, TypeError, AttributeError):
@@ -70,14 +70,14 @@ def recorded_parts(text: str | None) -> Mapping[str, float]:
 
 
 def parts_text(parts: Mapping[str, float]) -> str:
-    """The parts as text: ``wait 0.00 s, read 0.25 s, …``."""
+    """Return the parts as text: ``wait 0.00 s, read 0.25 s, …``."""
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
 
 
 def epoch_seconds(
     slowest: TaskSeconds, *, wait_s: float, routing_s: float, writing_s: float
 ) -> EpochSeconds:
-    """The parts of an epoch before its commits.
+    """Return the parts of an epoch before its commits.
 
     Args:
         slowest: the longest task before the shuffle.

@@ -105,7 +105,7 @@ def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
 
 
 def task_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskBlock]:
-    """The blocks in batches of `BLOCK_COLUMNS`."""
+    """Yield the blocks in batches of `BLOCK_COLUMNS`."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in TaskBlock._fields[:-1])
         data = (cell.as_buffer() for cell in batch.column("block"))

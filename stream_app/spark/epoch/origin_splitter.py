@@ -75,7 +75,7 @@ class OriginSplitter:
 def _parts(
     messages: pa.RecordBatch, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The messages of each table, in their order; consecutive messages are not copied."""
+    """Yield the messages of each table, in their order; consecutive messages are not copied."""
     order = np.argsort(message_tables, kind="stable")
     order = order[message_tables[order] >= 0]
     for rows in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
@@ -90,7 +90,7 @@ def _parts(
 def _samples(
     origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The positions of a few messages of each new table, in order."""
+    """Return the positions of a few messages of each new table, in order."""
     new = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
     codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"

@@ -31,12 +31,12 @@ def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
 
 
 def is_incomplete(rows: pa.RecordBatch) -> bool:
-    """Whether rows have the columns of an incomplete block."""
+    """Return whether rows have the columns of an incomplete block."""
     return UNCHANGED in rows.schema.names
 
 
 def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of changes, with the message of each row that omits values.
+    """Return the rows of changes, with the message of each row that omits values.
 
     Args:
         messages: the messages from which the changes were decoded.

@@ -46,7 +46,7 @@ _NEWCOMERS_BYTES = 4 << 20
 def route_in_task(
     batches: Iterable[pa.RecordBatch], plan: EpochPlan, clock: Clock | None = None
 ) -> Iterator[Block]:
-    """The blocks of a task's messages.
+    """Yield the blocks of a task's messages.
 
     Args:
         batches: columns of `MESSAGE_SCHEMA`.
@@ -129,7 +129,7 @@ class _Router:
     def _since_truncate(
         self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
-        """The messages at or after the TRUNCATE that begins the table's epoch."""
+        """Return the messages at or after the TRUNCATE that begins the table's epoch."""
         begin = self._plan.tables[table_index].first_offsets.get(kafka_partition)
         if begin is None:
             return messages
@@ -194,7 +194,7 @@ class _Router:
         self._counts[table_index] = self._counts[table_index].plus(counts)
 
     def finish(self) -> Iterator[Block]:
-        """The last blocks, and the counts of each table."""
+        """Yield the last blocks, and the counts of each table."""
         yield from self._cut()
         total_s = self._clock.steady_seconds() - self._began
         decode_s = sum(counts.decode_s for counts in self._counts.values())

@@ -35,7 +35,7 @@ class BrokenExpectations:
     _warned_of: set[Violation] = field(init=False, default_factory=set)
 
     def judge(self, violations: Mapping[Violation, RecordSighting]) -> Iterator[JobWarning]:
-        """The warnings of an epoch's violations.
+        """Yield the warnings of an epoch's violations.
 
         Raises:
             WrongSourceError: an expectation holds the table.

@@ -94,7 +94,7 @@ class CatchUp(Generic[Messages]):
         tables.state_file.save()
 
     def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
-        """The offsets at which a table resumes; None if it cannot resume yet."""
+        """Return the offsets at which a table resumes; None if it cannot resume yet."""
         try:
             if not feed.job.is_open:
                 self._tables.open([feed])

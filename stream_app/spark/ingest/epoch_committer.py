@@ -289,7 +289,9 @@ class EpochCommitter(Generic[Messages]):
         return lacking
 
     def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
-        """The offsets at which an epoch begins and ends; a source without offsets has none."""
+        """Return the offsets at which an epoch begins and ends; a source without offsets has
+        none.
+        """
         if not self.epoch_log.goes_back:
             return {}, {}
         begin = self._committed

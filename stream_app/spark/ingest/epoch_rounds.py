@@ -256,7 +256,7 @@ class EpochRounds(Generic[Messages]):
         first_offsets: Mapping[str, Mapping[KafkaPartition, int]] = MappingProxyType({}),
         shape: EpochShape | None = None,
     ) -> EpochPlan:
-        """The plan by which messages of some tables are decoded; without names, of all.
+        """Return the plan by which messages of some tables are decoded; without names, of all.
 
         Args:
             first_offsets: table's name → see `TablePlan.first_offsets`.
@@ -281,7 +281,7 @@ class EpochRounds(Generic[Messages]):
             return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
-        """The plan of the tables that can be written, and the tables whose blocks do not fit."""
+        """Return the plan of the writable tables, and the tables whose blocks do not fit."""
         decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
         parts, others = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
@@ -327,7 +327,7 @@ def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
-    """Whether rows must be routed anew: by another format, or by a changed key index.
+    """Return whether rows must be routed anew: by another format, or by a changed key index.
 
     A plan for another schema has another format too.
     """

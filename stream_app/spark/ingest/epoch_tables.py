@@ -84,7 +84,7 @@ class EpochTables(ABC):
         self.feeds += feeds
 
     def ready(self) -> list[TableFeed]:
-        """The tables that are not held."""
+        """Return the tables that are not held."""
         return [feed for feed in self.feeds if feed.name not in self.held.by_name]
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
@@ -136,7 +136,7 @@ class EpochTables(ABC):
 
     @abstractmethod
     def all_have(self, epoch: int) -> bool:
-        """Whether the job's state says that all tables have an epoch."""
+        """Return whether the job's state says that all tables have an epoch."""
 
     @abstractmethod
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
@@ -185,7 +185,7 @@ class EpochTables(ABC):
         self.state_file.save()
 
     def has_failed(self, feed: TableFeed) -> bool:
-        """Whether the table is held because of a failure, and not only for compactions."""
+        """Return whether the table is held because of a failure, and not only for compactions."""
         waiting = self.held.by_name.get(feed.name)
         return waiting is not None and waiting.has_failed and not feed.job.is_open
 

@@ -101,7 +101,7 @@ class DecodedEpoch(Generic[Messages]):
         return self.source.source_end
 
     def is_idle(self, table_index: int) -> bool:
-        """Whether a table took part for which the epoch has nothing."""
+        """Return whether a table took part for which the epoch has nothing."""
         with_blocks = self.routed.tables
         return (
             with_blocks is not None
@@ -232,7 +232,7 @@ class RoundCommits(Generic[Messages]):
         return feed.follow_source(result.plan, result.output) or has_rows_too_many
 
     def _is_overtaken(self, result: TableResult, least: int) -> bool:
-        """Whether another writer's commit forces the rows to be written anew.
+        """Return whether another writer's commit forces the rows to be written anew.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
         does any commit of another writer if rows have values from older rows, which it may have

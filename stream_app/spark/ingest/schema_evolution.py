@@ -65,7 +65,7 @@ class RenameRules:
     now_ms: Callable[[], int]
 
     def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
-        """The renames of the table, by the names in messages."""
+        """Return the renames of the table, by the names in messages."""
         return TableRenaming(
             table=table,
             seen=seen,
@@ -75,14 +75,14 @@ class RenameRules:
         )
 
     def is_of_statements(self) -> bool:
-        """Whether the job reads statements of the databases whose rows the table has."""
+        """Return whether the job reads statements of the databases whose rows the table has."""
         databases = self.state().renames.databases
         return any(
             in_cluster(origin.cluster, origin.database) in databases for origin in self._origins()
         )
 
     def has_waited(self) -> bool:
-        """Whether the table has been held back for long enough."""
+        """Return whether the table has been held back for long enough."""
         held = self.state().held.get(self.name)
         return held is not None and self.now_ms() - held.since_ms >= _WAIT_MS
 

@@ -35,7 +35,7 @@ NamesByTopic = Mapping[str, Iterable[str]]
 
 
 def distinct_tables(by_topic: NamesByTopic) -> dict[str, str]:
-    """The different tables of the source, each with a topic that carries it.
+    """Return the different tables of the source, each with a topic that carries it.
 
     Args:
         by_topic: the names in the records of each topic; a record without a name has the empty
@@ -104,7 +104,7 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
 
 
 def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[str]) -> str:
-    """The source table of records; records without a name belong to their topic's table."""
+    """Return the source table of records; records without a name belong to their topic's table."""
     if name:
         return name
     named = [name for name in sorted(names) if name]
@@ -125,7 +125,7 @@ class SourceTableCheck:
         self._strange: dict[str, int] = {}
 
     def begin(self) -> SourceChoice:
-        """The choice, with what the job remembers."""
+        """Return the choice, with what the job remembers."""
         met = self._file.state.source_tables_of()
         names = frozenset(name for table_names in met.values() for name in table_names if name)
         others = self.choice.others

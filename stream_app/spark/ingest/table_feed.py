@@ -107,7 +107,7 @@ class TableFeed:
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
-        """The table's part in an epoch, from the current schema of the table's job.
+        """Return the table's part in an epoch, from the current schema of the table's job.
 
         The stream's thread and the committer's thread may call this at the same time. Rows decoded
         by any format but the last one are decoded again.
@@ -171,7 +171,7 @@ class TableFeed:
         return warnings
 
     def unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
-        """The counts of a committed epoch, for warnings.
+        """Return the counts of a committed epoch, for warnings.
 
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
         """
@@ -226,7 +226,7 @@ class Newcomers(Protocol):
         waiting: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> MessageSplitter:
-        """The splitter of a job of these tables.
+        """Return the splitter of a job of these tables.
 
         Args:
             waiting: names of tables whose messages stay in the topic, unless `feeds` has them.

@@ -16,7 +16,9 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 
 def partition_counts(source_end: str) -> Mapping[str, int]:
-    """The number of partitions of each topic in an epoch's end offsets; none for other sources."""
+    """Return the number of partitions of each topic in an epoch's end offsets; none for other
+    sources.
+    """
     end = json.loads(source_end)
     return {
         topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)

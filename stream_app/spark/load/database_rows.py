@@ -48,7 +48,7 @@ class RowQuery:
     literals: Sequence[str] = ()
 
     def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
-        """The query of a part's messages, and its parameters."""
+        """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
         if part.after is not None:
             condition, after_values = self._beyond(part.after)
@@ -62,7 +62,8 @@ class RowQuery:
         return f"select {self.message} from {self.relation}{where}", values
 
     def _beyond(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
-        """The condition that a row's key is greater: in the first column, or in the next ones.
+        """Return the condition that a row's key is greater: in the first column, or in the next
+        ones.
 
         The bound of the first column alone stands in front, because every database's index takes
         it.
@@ -89,7 +90,7 @@ class DatabaseRows:
     queries: Mapping[str, RowQuery]
 
     def read(self, shares: Iterable[tuple[int, LoadPart]]) -> Iterator[pa.RecordBatch]:
-        """The messages of the parts, in batches of `MESSAGE_SCHEMA`.
+        """Yield the messages of the parts, in batches of `MESSAGE_SCHEMA`.
 
         Args:
             shares: parts with their places in the epoch, which stand for partitions of a topic.
@@ -134,7 +135,7 @@ def _unwritable(part: LoadPart) -> SourceError:
 
 
 def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
-    """The texts of a query of PostgreSQL.
+    """Yield the texts of a query of PostgreSQL.
 
     A JSON text contains neither these control characters nor line feeds, so nothing is quoted.
     """
@@ -169,7 +170,9 @@ def _without_ends(lines: bytes, count: int) -> pa.Array:
 
 
 def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
-    """The texts of a query of MySQL or MariaDB, which the server sends while they are read."""
+    """Yield the texts of a query of MySQL or MariaDB, which the server sends while they are
+    read.
+    """
     from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
 
     with connection.cursor(SSCursor) as cursor:

@@ -106,7 +106,7 @@ class LoadEpochs:
         self.topics.close()
 
     def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
-        """The plans of some tables, with the format of the load's rows."""
+        """Return the plans of some tables, with the format of the load's rows."""
         return {
             index: replace(table_plan, message_format=self.format_of(table_plan.table), packs=[])
             for index, table_plan in plan.tables.items()
@@ -115,7 +115,7 @@ class LoadEpochs:
 
 
 def _as_rows(output: TableOutput) -> TableOutput:
-    """The output without facts about topics; a row that does not fit fails the table."""
+    """Return the output without facts about topics; a row that does not fit fails the table."""
     failure = output.failure
     if output.bad and failure is None:
         bad = output.bad_records()

@@ -79,7 +79,7 @@ class BatchReader(DataSourceReader):
         return residual
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The parts of the current version that tasks can read independently.
+        """Return the parts of the current version that tasks can read independently.
 
         Raises:
             StreamAppError: the version does not exist, or a manifest cannot be read.
@@ -149,11 +149,11 @@ class PaimonDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return NAME
 
     def schema(self) -> StructType:
-        """The columns that are read: all columns, or those of ``read.columns``."""
+        """Return the columns that are read: all columns, or those of ``read.columns``."""
         names = self._options.columns()
         columns = self._arrow_schema()
         if names is not None:
@@ -210,7 +210,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _parted(options: Mapping[str, str]) -> tuple[str, str]:
-    """The table's path, and the system table's name, which may be empty."""
+    """Return the table's path, and the system table's name, which may be empty."""
     path = {key.lower(): value for key, value in options.items()}.get(PATH)
     if not path:
         raise UsageError(
@@ -250,7 +250,7 @@ def _checked_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]
 
 
 def _fitting(wanted: StructType, columns: StructType) -> list[str]:
-    """The names of the wanted columns.
+    """Return the names of the wanted columns.
 
     Raises:
         UsageError: one is not there, or of another type.

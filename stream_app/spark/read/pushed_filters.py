@@ -47,7 +47,9 @@ _SURROGATES = (0xD800, 0xE000)
 def translated_filters(
     filters: Iterable[Any], columns: RowType
 ) -> tuple[list[Predicate], list[Any]]:
-    """The conditions that together equal the translated filters, and the remaining filters."""
+    """Return the conditions that together equal the translated filters, and the remaining
+    filters.
+    """
     conditions, residual = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
@@ -98,7 +100,7 @@ def _null_safe(column: DataField, value: Any) -> Predicate | None:
 
 
 def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
-    """A prefix as a range, which statistics can exclude: texts are ordered by characters."""
+    """Return a prefix as a range, which statistics can exclude: texts are ordered by characters."""
     if column.data_type.root not in STRING_ROOTS or not isinstance(prefix, str):
         return None
     from_on = Compare(column, ">=", prefix)
@@ -117,7 +119,9 @@ def _after_all_with(prefix: str) -> str | None:
 
 
 def _value(value: Any, data_type: DataType) -> object | None:
-    """The value in the form of `predicate`; None if it is null or not a value of the column."""
+    """Return the value in the form of `predicate`; None if it is null or not a value of the
+    column.
+    """
     kind = type(value)
     if data_type.root not in _ROOTS.get(kind, ()):
         return None

@@ -98,7 +98,7 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
 
 
 def batch_choice(options: SourceOptions) -> Choice:
-    """The version or the range that a batch read reads.
+    """Return the version or the range that a batch read reads.
 
     Raises:
         UsageError: the options do not go together.

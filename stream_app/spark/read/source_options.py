@@ -121,7 +121,7 @@ class SourceOptions:
     raw: Mapping[str, str]
 
     def __getitem__(self, option: Option[Value]) -> Value:
-        """The value of an option, or its default."""
+        """Return the value of an option, or its default."""
         return option.read(self.raw)
 
     def columns(self) -> tuple[str, ...] | None:
@@ -130,16 +130,16 @@ class SourceOptions:
         return None if text is None else tuple(part.strip() for part in text.split(","))
 
     def of_table(self) -> dict[str, str]:
-        """The options that tables have too."""
+        """Return the options that tables have too."""
         return {key: text for key, text in self.raw.items() if key in _OF_TABLE}
 
     def of_file_system(self) -> dict[str, str]:
-        """The options of file systems."""
+        """Return the options of file systems."""
         return {key: text for key, text in self.raw.items() if key in _OF_FILE_SYSTEM}
 
 
 def read_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options of a read; keys in any case, for Spark makes them lower.
+    """Return the options of a read; keys in any case, for Spark makes them lower.
 
     Raises:
         UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.

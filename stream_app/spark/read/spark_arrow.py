@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 
 def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> StructType:
-    """The columns as a schema of Spark.
+    """Return the columns as a schema of Spark.
 
     Args:
         comments: the comments of columns, by name.

@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader):
         self._reported_at: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
-        """The position where a query without a checkpoint begins.
+        """Return the position where a query without a checkpoint begins.
 
         Raises:
             UsageError: the options do not go together, or there is no such version.
@@ -105,7 +105,7 @@ class StreamReader(DataSourceStreamReader):
         return following.offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The splits between two offsets.
+        """Return the splits between two offsets.
 
         Raises:
             UsageError: a snapshot of them has expired.
@@ -114,7 +114,7 @@ class StreamReader(DataSourceStreamReader):
         return [InputPartition(split) for split in self._offsets.splits(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, in a task.
+        """Yield the rows of a split, in a task.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -158,7 +158,7 @@ class StreamReader(DataSourceStreamReader):
 def stream_reader(
     table: FileStoreTable, columns: list[str], options: SourceOptions, *, row_kind: bool
 ) -> StreamReader:
-    """The reader that the options ask for.
+    """Return the reader that the options ask for.
 
     Raises:
         UsageError: they do not go together, or are for batch reads.
@@ -182,7 +182,9 @@ def stream_reader(
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
-    """The table with the given options; one that says where a read begins replaces all such."""
+    """Return the table with the given options; one that says where a read begins replaces all
+    such.
+    """
     if any(key in options for key in _BEGINNING):
         remaining = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
         table = replace(table, schema=replace(table.schema, options=remaining))

@@ -68,7 +68,7 @@ class TableScan(Protocol):
         ...
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
-        """The parts that tasks can read independently, as they are at this moment.
+        """Return the parts that tasks can read independently, as they are at this moment.
 
         Raises:
             CorruptFileError: a manifest cannot be read.
@@ -111,7 +111,7 @@ class VersionScan:
         return None if self.shown.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
-        """The splits of the version."""
+        """Return the splits of the version."""
         self._read(columns)
         if self.retained_ms is None:
             _, snapshot = self._version()
@@ -124,7 +124,7 @@ class VersionScan:
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """Return the rows of a split."""
         return map(self.shown.batch, self._read(columns).read(part))
 
     def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
@@ -192,17 +192,17 @@ class SystemScan:
         """Return None: a system table's columns are not the table's."""
 
     def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002
-        """The only part."""
+        """Return the only part."""
         return [None]
 
     def read(self, part: None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """All rows."""
+        """Yield all rows."""
         snapshot = self.snapshot or self.table.snapshots.latest()
         yield from SYSTEM_TABLES[self.name](self.table, snapshot).to_batches()
 
 
 def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> TableScan:
-    """The scan that the options ask for.
+    """Return the scan that the options ask for.
 
     Args:
         system: the name of a system table; empty for the table itself.
@@ -239,7 +239,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
 
 
 def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
-    """The version; without a snapshot, the latest one at planning time."""
+    """Return the version; without a snapshot, the latest one at planning time."""
     if isinstance(choice, LatestCompacted):
         return latest_compacted(table)
     assert isinstance(choice, Version)

@@ -61,7 +61,7 @@ class ChosenPace:
         return self.interval + self.slowest <= self.freshness + 1e-6
 
     def text(self) -> str:
-        """The choice, with its reason."""
+        """Return the choice, with its reason."""
         keeps = "keep" if self.is_kept else "do not keep"
         slowest_text = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
         return (
@@ -71,7 +71,7 @@ class ChosenPace:
 
 
 def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPace:
-    """The longest epochs that keep rows fresh.
+    """Return the longest epochs that keep rows fresh.
 
     An epoch that covers more time than all known ones is expected to take longer in proportion.
 
@@ -115,7 +115,7 @@ class Pace(Protocol):
         ...
 
     def text(self) -> str:
-        """The chosen length of epochs, with its reason; empty if the user has chosen it."""
+        """Return the chosen length of epochs, with its reason; empty if the user has chosen it."""
         ...
 
     @property

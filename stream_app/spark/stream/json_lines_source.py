@@ -54,7 +54,7 @@ class JsonLinesSource:
     max_files_per_trigger: int | None = None
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
-        """A stream of `MESSAGE_SCHEMA`.
+        """Return a stream of `MESSAGE_SCHEMA`.
 
         Raises:
             UsageError: the folder does not exist.

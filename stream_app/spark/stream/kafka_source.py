@@ -56,7 +56,7 @@ class KafkaSource:
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
-        """A stream of `MESSAGE_SCHEMA`.
+        """Return a stream of `MESSAGE_SCHEMA`.
 
         Raises:
             UsageError: Spark has not been given the jars of its Kafka source.
@@ -78,7 +78,8 @@ class KafkaSource:
         return messages.select(*MESSAGE_SCHEMA.names)
 
     def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
-        """The messages from one position on, up to and without a later one; `MESSAGE_SCHEMA`.
+        """Return the messages from one position on, up to and without a later one;
+        `MESSAGE_SCHEMA`.
 
         A partition that `begin` lacks is new, so it is read from its first message.
         """

@@ -41,7 +41,7 @@ class Stream(Protocol):
         ...
 
     def ended(self, wait_s: float) -> bool:
-        """Whether the stream has ended by itself; waits up to `wait_s` for it.
+        """Return whether the stream has ended by itself; waits up to `wait_s` for it.
 
         Raises:
             StreamAppError: the error that ended it, in its own words.
@@ -49,7 +49,7 @@ class Stream(Protocol):
         ...
 
     def reports(self) -> Sequence[SourceProgress]:
-        """The source's states since the last call, in order."""
+        """Return the source's states since the last call, in order."""
         ...
 
     def stop(self) -> None:

@@ -103,7 +103,7 @@ class SparkStream:
 
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
-    """The source's state in Spark's progress document."""
+    """Return the source's state in Spark's progress document."""
     ends: dict[str, Mapping[str, int]] = {}
     newest: dict[str, Mapping[str, int]] = {}
     for source in progress.get("sources", ()):
@@ -125,7 +125,9 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
-    """The error without Spark's wrapping: our own error in its own words, Spark's in short."""
+    """Return the error without Spark's wrapping: our own error in its own words, Spark's in
+    short.
+    """
     if failure is not None:
         return readable_error(failure)
     cause = readable_error(error)
@@ -149,6 +151,8 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
 
 
 def java_causes(stack: str) -> list[str]:
-    """The messages of all causes in a Java trace, outermost first; Spark shows only the first."""
+    """Return the messages of all causes in a Java trace, outermost first; Spark shows only the
+    first.
+    """
     messages = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
     return [message[:_CAUSE_MAX] for message in dict.fromkeys(messages)][:_CAUSES_MAX]

@@ -46,7 +46,7 @@ class SourceOffsets(Protocol):
     """Asks the brokers where the topics begin and end; `kafka.cluster_offsets` implements it."""
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
-        """The oldest or newest offset of each partition; may wait for a while."""
+        """Return the oldest or newest offset of each partition; may wait for a while."""
         ...
 
     def give_up(self) -> None:
@@ -64,7 +64,7 @@ class Borders(Protocol):
     def end(
         self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """The end of an epoch; `begin` when it has no messages yet.
+        """Return the end of an epoch; `begin` when it has no messages yet.
 
         Args:
             begin: also the oldest offsets of new partitions, so that the limit counts their

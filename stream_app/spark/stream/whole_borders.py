@@ -106,7 +106,7 @@ class WholeBorders:
         return end
 
     def _last(self, epoch: int) -> Border:
-        """The border before an epoch."""
+        """Return the border before an epoch."""
         if epoch - 1 not in self._borders:
             self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
         return self._borders[epoch - 1]

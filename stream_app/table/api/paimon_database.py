@@ -171,7 +171,7 @@ class PaimonDatabase:
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
-    """Whether every table still has its snapshot.
+    """Return whether every table still has its snapshot.
 
     Args:
         earliest: table → its earliest snapshot; None for a dropped table.

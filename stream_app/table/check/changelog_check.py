@@ -123,7 +123,7 @@ class ChangelogCheck:
         )
 
     def _may_forget_deletes(self, files: BucketReplay) -> bool:
-        """Whether a correct table may have rows that a replay of its changes lacks."""
+        """Return whether a correct table may have rows that a replay of its changes lacks."""
         if self.replay.may_forget_deletes:
             self.left_out.add(FORGOTTEN_DELETES)
             return True

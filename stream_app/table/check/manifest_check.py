@@ -121,7 +121,9 @@ class ManifestCheck:
             )
 
     def _leaves_out(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
-        """Whether the listed bounds of partition values exclude the partition of an entry."""
+        """Return whether the listed bounds of partition values exclude the partition of an
+        entry.
+        """
         stats, types = meta.partition_stats, self.table.paths.partition_type.types
         if len(stats.null_counts) != len(types):
             return False  # the writer recorded no bounds

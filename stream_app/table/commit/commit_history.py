@@ -79,7 +79,7 @@ class CommitHistory:
             self.known_snapshot = snapshot
 
     def was_created(self, snapshot: Snapshot) -> bool:
-        """Whether this process made a snapshot and has already applied its changes."""
+        """Return whether this process made a snapshot and has already applied its changes."""
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
         return snapshot.delta_manifest_list in self._created and not is_overwrite
 

@@ -56,7 +56,9 @@ def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding
 
 
 def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
-    """Whether a commit's base still exists, or, without a base, whether no snapshot exists."""
+    """Return whether a commit's base still exists, or, without a base, whether no snapshot
+    exists.
+    """
     if base is None:
         return snapshots.latest_id() is None
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
@@ -105,7 +107,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
 
 
 def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
-    """Whether this very snapshot is still in the table."""
+    """Return whether this very snapshot is still in the table."""
     try:
         stored = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:
@@ -114,7 +116,7 @@ def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
 
 
 def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
-    """Whether the next snapshot contains our changes; None if that is unknown."""
+    """Return whether the next snapshot contains our changes; None if that is unknown."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
@@ -130,7 +132,7 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
 
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether a later snapshot records the epoch that `snapshot` committed."""
+    """Return whether a later snapshot records the epoch that `snapshot` committed."""
     recorded = epochs_of(recording([later])).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND

@@ -95,7 +95,7 @@ class CompactionChoice:
         return {bucket for bucket in all_buckets if bucket[0] in chosen}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
-        """Whether `partitions` selects this partition."""
+        """Return whether `partitions` selects this partition."""
         if not self.partitions:
             return True
         row_type = table.schema.partition_type

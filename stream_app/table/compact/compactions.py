@@ -129,7 +129,7 @@ class Compactions(Protocol):
         ...
 
     def is_idle(self) -> bool:
-        """Whether no compaction runs or waits for its commit."""
+        """Return whether no compaction runs or waits for its commit."""
         ...
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:

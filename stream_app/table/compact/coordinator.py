@@ -217,7 +217,7 @@ class CompactCoordinator:
         )
 
     def is_idle(self) -> bool:
-        """Whether no compaction runs or waits for its commit."""
+        """Return whether no compaction runs or waits for its commit."""
         return next(self._futures(), None) is None
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:

@@ -66,16 +66,16 @@ class CompactionFailures(Generic[Key]):
         self._failures.pop(key, None)
 
     def must_wait(self, key: Key) -> bool:
-        """Whether it is too early for a retry."""
+        """Return whether it is too early for a retry."""
         failures = self._failures.get(key)
         return failures is not None and failures.retry_at > self.clock.steady_seconds()
 
     def is_stuck(self, key: Key) -> bool:
-        """Whether the failures in a row have reached `FAILURES_MAX`."""
+        """Return whether the failures in a row have reached `FAILURES_MAX`."""
         return self.count(key) >= FAILURES_MAX or self.is_final(key)
 
     def is_final(self, key: Key) -> bool:
-        """Whether no retry can help, because values in the table prevent the compaction."""
+        """Return whether no retry can help, because values in the table prevent the compaction."""
         return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:

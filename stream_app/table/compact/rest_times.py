@@ -35,7 +35,7 @@ class RestTimes:
             self._newest = (now, rows) if rows else self._newest
 
     def rests(self, bucket: BucketId) -> bool:
-        """Whether the bucket rests."""
+        """Return whether the bucket rests."""
         if self.visibility is Visibility.ANY_LEVEL:
             return False
         filled_at = self._filled_at.get(bucket, -math.inf)

@@ -161,7 +161,7 @@ def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
 
 
 def _follows(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
-    """Whether a metastore accepts the change of columns: it compares types by position."""
+    """Return whether a metastore accepts the change of columns: it compares types by position."""
     return all(new.text(2) == old.text(2) for new, old in zip(columns, older, strict=False))
 
 

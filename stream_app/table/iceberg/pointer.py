@@ -146,7 +146,7 @@ class PointedTable:
         return number
 
     def _is_ahead(self, pointed_path: str, version: int) -> bool:
-        """Whether another writer has published a later version in the meantime."""
+        """Return whether another writer has published a later version in the meantime."""
         number = self._number(pointed_path)
         # A recreated table counts its versions from the start.
         return number > version and self.files.read_version(number) is not None

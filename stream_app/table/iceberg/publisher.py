@@ -228,11 +228,11 @@ class IcebergPublisher:
         return None if version is None else self.files.read_version(version)
 
     def _is_same(self, base: IcebergMetadata | None) -> bool:
-        """Whether a version describes this table, rather than an earlier one at the same path."""
+        """Return whether a version describes this table, not an earlier one at its path."""
         return base is not None and base.table_uuid == self._table_uuid
 
     def _is_of_table(self, base: IcebergMetadata) -> bool:
-        """Whether a version describes this table in the form that its options require."""
+        """Return whether a version describes this table in the form that its options require."""
         return (
             self._is_same(base)
             and base.format_version == self._format_version

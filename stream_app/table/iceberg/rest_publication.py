@@ -212,7 +212,7 @@ def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
 def _is_taken(
     snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
 ) -> bool:
-    """Whether to send a snapshot, whose sequence number must exceed the catalog's last one.
+    """Return whether to send a snapshot, whose sequence number must exceed the catalog's last one.
 
     The newest snapshot is always sent, so that the server reports a problem with it.
     """

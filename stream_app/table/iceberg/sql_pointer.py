@@ -90,7 +90,7 @@ class SqlPointer:
         return True
 
     def _is_begun(self) -> bool:
-        """Whether the database already has a catalog's tables."""
+        """Return whether the database already has a catalog's tables."""
         return bool(self.connections.rows(_REGISTERS[self.connections.url.driver.name]))
 
     def move(self, before: str, version: PointedVersion) -> bool:

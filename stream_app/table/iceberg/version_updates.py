@@ -57,7 +57,7 @@ class VersionUpdates:
     levels: IcebergLevels
 
     def is_there(self, snapshot: IcebergSnapshot) -> bool:
-        """Whether Paimon has this very snapshot; a rollback may have reused its number."""
+        """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
     def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:

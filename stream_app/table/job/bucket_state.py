@@ -57,13 +57,13 @@ class BucketState(Protocol):
         return {}
 
     def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002 - a default
-        """Whether rows routed by `basis` can be written with the current index."""
+        """Return whether rows routed by `basis` can be written with the current index."""
         return True
 
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether written rows do not conflict with the newest snapshot."""
+        """Return whether written rows do not conflict with the newest snapshot."""
         ...
 
     def check(
@@ -154,7 +154,9 @@ class BucketCountState(BucketState):
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether each changed partition still has its number of buckets, or has no files."""
+        """Return whether each changed partition still has its number of buckets, or has no
+        files.
+        """
         return self._moved(basis, changes, newest) is None
 
     def check(
@@ -223,7 +225,7 @@ class KeyIndexState(BucketState):
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,
     ) -> bool:
-        """Whether no other writer has committed rows since the basis."""
+        """Return whether no other writer has committed rows since the basis."""
         return self._mover(basis, newest) is None
 
     def check(
@@ -279,7 +281,9 @@ class HashIndexState(BucketState):
         return self._basis(self.history.newest)
 
     def fits(self, basis: BucketBasis) -> bool:
-        """Whether rows routed by `basis` have the buckets that the newest index gives them."""
+        """Return whether rows routed by `basis` have the buckets that the newest index gives
+        them.
+        """
         routed_on = self.basis.routed_on
         if routed_on == basis.routed_on:
             return True
@@ -298,7 +302,7 @@ class HashIndexState(BucketState):
     def stands(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether the changes extend the current index of the changed partitions."""
+        """Return whether the changes extend the current index of the changed partitions."""
         written_on = self._basis(newest).written_on
         if written_on == basis.written_on:
             return True

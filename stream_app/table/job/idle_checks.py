@@ -43,7 +43,7 @@ class IdleChecks:
             self._search_at = self._now() + LOOK_S
 
     def is_gathered(self, gathers_s: float) -> bool:
-        """Whether to publish the finished compactions without an epoch.
+        """Return whether to publish the finished compactions without an epoch.
 
         Args:
             gathers_s: the seconds for which they wait for other compactions and for an epoch,

@@ -29,7 +29,7 @@ class OtherWriters:
         self._known_id = self.state.history.known_id
 
     def are_too_many(self, ours: Snapshot | None) -> bool:
-        """Whether others commit so often that `compact_due` would not end.
+        """Return whether others commit so often that `compact_due` would not end.
 
         Args:
             ours: the snapshot that `compact_due` has just published, if any.

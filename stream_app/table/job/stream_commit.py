@@ -131,7 +131,8 @@ class StreamTableCommit:
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
-        """Whether `follow_and_wait` would wait for a compaction, as far as this process knows.
+        """Return whether `follow_and_wait` would wait for a compaction, as far as this process
+        knows.
 
         Raises:
             CompactionError: no job compacts a write-only table.
@@ -313,6 +314,6 @@ class StreamTableCommit:
 
 
 def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool:
-    """Whether a wait can help, because a compaction runs or will be retried."""
+    """Return whether a wait can help, because a compaction runs or will be retried."""
     will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried

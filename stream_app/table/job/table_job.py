@@ -160,7 +160,7 @@ class TableJob:
         return -1 if last is None else last
 
     def seems_to_lack(self, epoch: int) -> bool:
-        """Whether the table is open and seems to lack the epoch. Any thread may call it."""
+        """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
         commit = self._commit
         last = -1 if commit is None else commit.last_identifier
         return commit is not None and (last is None or last < epoch)
@@ -183,7 +183,7 @@ class TableJob:
         self._commit = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
-        """Whether the table already has the epoch.
+        """Return whether the table already has the epoch.
 
         Args:
             source_end: the end of the epoch in the source's form.

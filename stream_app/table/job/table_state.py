@@ -114,7 +114,7 @@ class TableState:
                 return history
 
     def is_committed(self, epoch: int) -> bool:
-        """Whether the table already has the epoch, so that the job skips it.
+        """Return whether the table already has the epoch, so that the job skips it.
 
         Raises:
             CheckpointError: the table had the epoch, and was rolled back since.

@@ -51,7 +51,8 @@ class WriteOnlyBound:
         return clock.steady_seconds() - began
 
     def must_wait(self) -> bool:
-        """Whether a bucket has too many sorted runs, even after other writers' newest commits.
+        """Return whether a bucket has too many sorted runs, even after other writers' newest
+        commits.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.

@@ -126,7 +126,7 @@ def _rows_above(
 
 
 def _asks_for_keys(table: FileStoreTable) -> bool:
-    """Whether a compaction uses only the keys of rows in higher levels, not their values."""
+    """Return whether a compaction uses only the keys of rows in higher levels, not their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
     is_replaced = (
         table.merges_by_vectors

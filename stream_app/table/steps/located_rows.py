@@ -73,7 +73,7 @@ class LookupHints:
 
 
 def finds_rows(schema: TableSchema) -> bool:
-    """Whether a change finds its older row in any partition."""
+    """Return whether a change finds its older row in any partition."""
     rule = index_rule(schema)
     return rule is not None and rule.existing is OlderRowRule.MOVES
 

@@ -61,7 +61,9 @@ def mergeable_values(schema: TableSchema) -> MergeableValues | None:
 
 
 def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
-    """Whether deletes divide the column, so that zero is an error; floats have no such error."""
+    """Return whether deletes divide the column, so that zero is an error; floats have no such
+    error.
+    """
     is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
     is_divided = AGGREGATE_FUNCTIONS[how.function].divides and not how.ignores_retract

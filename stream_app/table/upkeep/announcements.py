@@ -40,7 +40,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:
-    """Whether an expiry's announcement applies to the table's current snapshots.
+    """Return whether an expiry's announcement applies to the table's current snapshots.
 
     Args:
         end_list: the delta manifest list of snapshot `end`; None without that snapshot.
@@ -51,7 +51,7 @@ def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool
 def expiry_is_over(
     announcement: ExpiryAnnouncement, end_list: str | None, earliest: int | None
 ) -> bool:
-    """Whether an expiry's announcement has become obsolete.
+    """Return whether an expiry's announcement has become obsolete.
 
     Args:
         end_list: as `expiry_holds`.
@@ -62,7 +62,7 @@ def expiry_is_over(
 
 
 def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
-    """Whether a version may be half deleted, so that no new tag can keep it.
+    """Return whether a version may be half deleted, so that no new tag can keep it.
 
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
@@ -75,7 +75,7 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
 def rollback_holds(
     announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
 ) -> bool:
-    """Whether a rollback is running, or crashed and no commit followed.
+    """Return whether a rollback is running, or crashed and no commit followed.
 
     Args:
         newest: the number of the newest snapshot; None without snapshots.
@@ -87,7 +87,9 @@ def rollback_holds(
 
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
-    """Whether a holding rollback has deleted a snapshot; for `newest` see `rollback_holds`."""
+    """Return whether a holding rollback has deleted a snapshot; for `newest` see
+    `rollback_holds`.
+    """
     return newest is None or newest < max(announcement.going, default=0)
 
 
@@ -114,7 +116,7 @@ def expiry_in_the_way(
 
 
 def is_announced(table: FileStoreTable, number: int) -> bool:
-    """Whether an expiry may have half deleted a version, which then cannot be kept.
+    """Return whether an expiry may have half deleted a version, which then cannot be kept.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -123,7 +125,7 @@ def is_announced(table: FileStoreTable, number: int) -> bool:
 
 
 def is_rolled_back(table: FileStoreTable, number: int) -> bool:
-    """Whether a rollback deletes a version, or would have before it died.
+    """Return whether a rollback deletes a version, or would have before it died.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -261,7 +263,7 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
 
 
 def is_whole(table: FileStoreTable, number: int) -> bool:
-    """Whether all files that a snapshot needs exist."""
+    """Return whether all files that a snapshot needs exist."""
     try:
         return _is_whole(table, table.snapshots.snapshot(number))
     except FileNotFoundError:
@@ -269,7 +271,7 @@ def is_whole(table: FileStoreTable, number: int) -> bool:
 
 
 def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Whether all files that a tag keeps of a version exist."""
+    """Return whether all files that a tag keeps of a version exist."""
     presence, paths = FilePresence(table), table.paths
     try:
         entries = FileStoreScan(table).live(snapshot)

@@ -65,12 +65,12 @@ class OrphanCandidate:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file was left by an interrupted rename or deletion."""
+    """Return whether a file was left by an interrupted rename or deletion."""
     return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
 
 def may_be_cleaned(folder: str, name: str) -> bool:
-    """Whether a file of a folder without data can be an orphan.
+    """Return whether a file of a folder without data can be an orphan.
 
     In folders of versions, any file that is neither a version nor a hint may be an orphan. Other
     folders hold files that no version names: schemas, tags, consumers. The table's own folder has

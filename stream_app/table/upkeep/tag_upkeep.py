@@ -73,7 +73,7 @@ class TagUpkeep:
     _due_ms: int | None = field(init=False, default=None)
 
     def is_due(self) -> bool:
-        """Whether a period without a tag is over by the clock; watermarks do not count here.
+        """Return whether a period without a tag is over by the clock; watermarks do not count here.
 
         It reads the table only at the first call, and when a tag is due.
 

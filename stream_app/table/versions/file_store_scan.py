@@ -116,14 +116,14 @@ class FileStoreScan:
                     yield entry
 
     def may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
-        """Whether a manifest may have entries of some of these buckets."""
+        """Return whether a manifest may have entries of some of these buckets."""
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
         return self.may_hold_partitions(meta, {partition for partition, _ in wanted})
 
     def may_hold_partitions(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
-        """Whether a manifest may have entries of any of these partitions."""
+        """Return whether a manifest may have entries of any of these partitions."""
         types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)

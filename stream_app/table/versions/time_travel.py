@@ -108,7 +108,7 @@ def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | 
 
 
 def names_version(table: FileStoreTable) -> bool:
-    """Whether the table's options name the version for batch reads.
+    """Return whether the table's options name the version for batch reads.
 
     Raises:
         UsageError: the options name several versions.

@@ -121,7 +121,7 @@ def added_hashes(
 
 
 def _are_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
-    """Whether each hash is in the other array; both arrays are ascending."""
+    """Return whether each hash is in the other array; both arrays are ascending."""
     places = np.searchsorted(others, hashes)
     places[places == len(others)] = 0
     if not len(others):

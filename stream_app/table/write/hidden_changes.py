@@ -141,7 +141,7 @@ class HiddenChangesOfBucket:
         return [_with_number(rows, number + at) for at, rows in enumerate(self._added)]
 
     def _files(self) -> Sequence[IndexManifestEntry]:
-        """The bucket's files in the newest snapshot, which has all earlier epochs."""
+        """Return the bucket's files in the newest snapshot, which has all earlier epochs."""
         if self._entries is None:
             latest = None if self.table.is_emptied else self.table.snapshots.latest()
             manifest = index_manifest(self.table, latest.index_manifest if latest else None)

@@ -112,7 +112,9 @@ def _begin(node: int, container: int, nodes: NodeTables) -> None:
 
 @compiled
 def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
-    """The place behind a scalar, an empty container, or another container's opening bracket."""
+    """Return the place behind a scalar, an empty container, or another container's opening
+    bracket.
+    """
     byte = byte_at(place)
     put_number(nodes.nexts, node, node + 1)
     if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
@@ -136,7 +138,7 @@ def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
 
 @compiled
 def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
-    """The place behind a number, `true`, `false` or `null`."""
+    """Return the place behind a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
         stop = number_end(place)
         put_number(nodes.kinds, node, NUMBERS)
@@ -150,7 +152,7 @@ def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
 
 @compiled
 def _behind(place: int, end: int, container: int, count: int, nodes: NodeTables) -> tuple[int, int]:
-    """The place and the container of the next value, or the end of the text and -1.
+    """Return the place and the container of the next value, or the end of the text and -1.
 
     The place is `DECLINED` if neither a comma nor the matching bracket follows.
     """

@@ -75,7 +75,7 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
 
 @compiled
 def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
-    """Whether the previous document had this member at this place."""
+    """Return whether the previous document had this member at this place."""
     at = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
     if (
@@ -121,7 +121,7 @@ def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
 
 @compiled
 def _rank(byte: int) -> int:
-    """A rank for a character's first byte, because UTF-16 sorts some characters differently.
+    """Return a rank for a character's first byte, because UTF-16 sorts some characters differently.
 
     UTF-8 characters of four bytes precede those from U+E000 on, of three bytes. All others keep the
     order of their bytes.

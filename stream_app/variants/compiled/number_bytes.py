@@ -66,7 +66,7 @@ def put_number_text(place: int, size: int, cursor: int, row: int, doubles: Doubl
 
 @compiled
 def _measured(place: int, size: int) -> tuple[int, int, bool]:
-    """The counts of significant and of fractional digits, and whether there is an exponent.
+    """Return the counts of significant and of fractional digits, and whether there is an exponent.
 
     Without a point the fraction has -1 digits.
     """
@@ -89,7 +89,7 @@ def _measured(place: int, size: int) -> tuple[int, int, bool]:
 
 @compiled
 def _narrow(place: int, size: int) -> int:
-    """The digits of a number as a 64-bit integer."""
+    """Return the digits of a number as a 64-bit integer."""
     number = 0
     for at in range(place, place + size):
         byte = byte_at(at)
@@ -100,7 +100,7 @@ def _narrow(place: int, size: int) -> int:
 
 @compiled
 def _wide(place: int, size: int) -> tuple[int, int]:
-    """The digits of a number as a 128-bit integer: its lower and its upper half."""
+    """Return the digits of a number as a 128-bit integer: its lower and its upper half."""
     first, second, third, fourth = 0, 0, 0, 0
     for at in range(place, place + size):
         byte = byte_at(at)

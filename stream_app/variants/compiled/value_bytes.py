@@ -166,7 +166,7 @@ def _put_little(place: int, number: int, width: int) -> None:
 
 @compiled
 def _width(number: int) -> int:
-    """The bytes that an unsigned number takes."""
+    """Return the bytes that an unsigned number takes."""
     if number <= 0xFF:
         return 1
     if number <= 0xFFFF:

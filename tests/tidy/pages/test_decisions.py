@@ -27,7 +27,7 @@ def test_a_decision_begins_with_its_date_and_status(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_decision_has_its_situation_and_its_alternatives(page: str) -> None:
-    for part in ("Situation", "Decision", "What follows", "What else there was"):
+    for part in ("Situation", "Decision", "What follows", "Alternatives"):
         assert f"\n**{part}" in text_of(page)
 
 

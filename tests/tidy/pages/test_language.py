@@ -116,3 +116,38 @@ def test_entries_of_a_docstring_are_counted_each() -> None:
     assert long_sentences(docstring_prose(entries)) == []
     assert len(long_sentences(docstring_prose(f"{entries}\n        and more"))) == 1
     assert long_sentences(docstring_prose(f"=== ===\n{words} {words}\n=== ===")) == []
+
+
+_NOUN = re.compile(r"(?:The|A|An|All|Each|Every|Whether)\b")
+_GETTERS = ("property", "contextmanager", ".setter")
+
+
+def noun_docstrings(tree: ast.Module) -> Iterator[int]:
+    """Lines of functions whose docstring begins with a noun; those of properties do so rightly."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.Module):
+            for function in node.body:
+                if not isinstance(function, ast.FunctionDef):
+                    continue
+                decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
+                if any(name.endswith(_GETTERS) for name in decorators):
+                    continue
+                if _NOUN.match(ast.get_docstring(function) or ""):
+                    yield function.lineno
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    lines = [
+        f"{name}:{line}"
+        for name in modules("stream_app")
+        for line in noun_docstrings(tree_of(name))
+    ]
+    assert lines == [], "Return, Yield, or what the function does"
+
+
+def test_docstrings_that_begin_with_a_noun_are_seen() -> None:
+    tree = ast.parse(
+        "def f():\n  'The rows.'\nclass C:\n  @property\n  def p(self):\n    'The rows.'\n"
+        "  def m(self):\n    'Return the rows.'\n  def n(self):\n    'Whether it is.'"
+    )
+    assert list(noun_docstrings(tree)) == [1, 9]

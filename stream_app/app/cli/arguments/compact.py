@@ -93,7 +93,7 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
 
 
 def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> CompactionSettings:
-    """The compaction that the arguments ask for.
+    """Return the compaction that the arguments ask for.
 
     Args:
         config: see `configuration_of`.

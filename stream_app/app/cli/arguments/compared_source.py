@@ -42,7 +42,8 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
 
 
 def named_database(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
-    """The database of ``--source``, or the configuration's database if the argument has no value.
+    """Return the database of ``--source``, or the configuration's database if the argument has no
+    value.
 
     Raises:
         UsageError: no database is named, or it is of an unsupported kind.

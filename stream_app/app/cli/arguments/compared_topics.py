@@ -25,7 +25,7 @@ def compared_topics(
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, or None, and the settings for decoding their messages.
+    """Return the topics to compare with, or None, and the settings for decoding their messages.
 
     Args:
         tables: the tables of the job, or None if no job is named.

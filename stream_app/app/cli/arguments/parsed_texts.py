@@ -34,7 +34,7 @@ def duration_argument(name: str, text: str) -> int:
 
 
 def columns_argument(text: str | None) -> list[str] | None:
-    """The names and functions that ``--columns`` lists, or None for all columns."""
+    """Return the names and functions that ``--columns`` lists, or None for all columns."""
     if text is None:
         return None
     commas = [match.start() for match in _COMMA_OR_ENCLOSED.finditer(text) if match[1]]

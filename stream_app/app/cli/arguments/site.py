@@ -38,7 +38,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
 
 
 def site_of(args: argparse.Namespace) -> Site:
-    """The tables of ``--warehouse``, or of the job of ``--conf`` and ``--set``.
+    """Return the tables of ``--warehouse``, or of the job of ``--conf`` and ``--set``.
 
     Raises:
         UsageError: the warehouse does not exist, or the configuration is wrong.

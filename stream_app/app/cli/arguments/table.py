@@ -24,7 +24,7 @@ _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
 def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
-    """The argument TABLE.
+    """Add the argument TABLE.
 
     Args:
         or_all: the meaning of a command line without a table; empty if the table is required.
@@ -109,7 +109,7 @@ def add_version(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveG
 
 
 def version_of(args: argparse.Namespace) -> Version:
-    """The version that the arguments name."""
+    """Return the version that the arguments name."""
     return Version(
         snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp, watermark=args.watermark
     )

@@ -81,7 +81,7 @@ class DebeziumMessages:
         return _row_texts(rows, self.keys).take(pa.array(places)), values
 
     def _pairs(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """The positions of each -U whose next row is the +U of the same key."""
+        """Return the positions of each -U whose next row is the +U of the same key."""
         is_pair = np.zeros(len(kinds), dtype=bool)
         is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
         if not self.keys or not is_pair.any():

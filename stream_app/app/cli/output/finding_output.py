@@ -65,7 +65,7 @@ def print_findings(
 
 
 def result_lines(report: CheckReport, count: int) -> list[str]:
-    """The lines of the result."""
+    """Return the lines of the result."""
     lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
     if report.damaged and count > 1:
         lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
@@ -73,7 +73,7 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
 
 
 def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
-    """The lines about the extent of the check."""
+    """Return the lines about the extent of the check."""
     looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
         looked += f" of the table and {report.branches} of its branches"

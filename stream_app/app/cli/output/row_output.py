@@ -98,7 +98,7 @@ WRITERS: dict[str, Callable[[Batches, pa.Schema, BinaryIO], None]] = {
 
 
 def is_numeric(data_type: pa.DataType) -> bool:
-    """Whether a column of this type is right-aligned."""
+    """Return whether a column of this type is right-aligned."""
     return bool(
         pa.types.is_integer(data_type)
         or pa.types.is_floating(data_type)
@@ -123,5 +123,5 @@ def _csv_column(column: pa.Array) -> pa.Array:
 
 
 def with_constant(value: object, data_type: pa.DataType, count: int) -> pa.Array:
-    """The rows with a further column of one constant."""
+    """Return the rows with a further column of one constant."""
     return pc.cast(pa.repeat(pa.scalar(value, data_type), count), data_type)

@@ -91,14 +91,14 @@ class ListView:
         return replace(self, chosen=max(0, min(place, tables - 1)))
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
-        """The tables in the order of the view."""
+        """Return the tables in the order of the view."""
         return ListChoice(order=self.order).chosen(tables)
 
 
 def screen(
     title: str, tables: Sequence[TableStatus], view: ListView, detail: RenderableType
 ) -> RenderableType:
-    """The lines of one screen.
+    """Return the lines of one screen.
 
     Args:
         tables: the tables, in the order of the view.
@@ -134,7 +134,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
 
 
 def _named(status: TableStatus, title: str) -> TableStatus:
-    """The table's name, without the database if that is the title."""
+    """Return the table's name, without the database if that is the title."""
     return replace(status, table=status.table.removeprefix(f"{title}."))
 
 
@@ -187,7 +187,7 @@ def _cells(status: TableStatus) -> dict[str, str]:
 
 
 def detail_of(site: Site, name: str) -> RenderableType:
-    """The newest snapshots and compactions of a table, and its next compactions."""
+    """Return the newest snapshots and compactions of a table, and its next compactions."""
     try:
         return Group(*_details(site, name))
     except (StreamAppError, OSError) as error:
@@ -195,7 +195,7 @@ def detail_of(site: Site, name: str) -> RenderableType:
 
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
-    """The seconds of each part of an epoch that precedes its commit."""
+    """Yield the seconds of each part of an epoch that precedes its commit."""
     for snapshot in newest:
         parts = recorded_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
         if parts:

@@ -228,7 +228,7 @@ _NAMED = (StartMode.LATEST.value, StartMode.LATEST_FULL.value, StartMode.COMPACT
 
 
 def start_of(text: str) -> StreamStart:
-    """The start that a text names: ``N``, ``N-full``, a time, or a name.
+    """Return the start that a text names: ``N``, ``N-full``, a time, or a name.
 
     Raises:
         UsageError: the text is none of these.

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
 
 
 def planned(job: CompactionSettings) -> list[PlannedCompaction]:
-    """The compactions with which the job would begin."""
+    """Return the compactions with which the job would begin."""
     if job.row_order is not None:
         return [planned_compaction(job.table, request) for request in planned_sorting(job)]
     snapshot = job.table.snapshots.latest()

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
-    """The words of the command line."""
+    """Return the words of the command line."""
     arguments = ["--conf", str(args.conf)]
     for setting in args.set:
         arguments += ["--set", setting]
@@ -91,7 +91,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 
 
 def _jars(source: SourceConfig, checkpoint: str, spark: Mapping[str, str]) -> list[Path]:
-    """The jars of Spark's own query: its Kafka source, and S3A for a checkpoint there.
+    """Return the jars of Spark's own query: its Kafka source, and S3A for a checkpoint there.
 
     Settings that name jars name all of them. The native reader needs none.
     """

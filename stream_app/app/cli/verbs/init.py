@@ -203,7 +203,9 @@ def _job_draft(
     table: SourceTable,
     origin: str,
 ) -> JobDraft:
-    """The draft of a job; `names`: of the database and of the table, `origin`: its source."""
+    """Return the draft of a job; `names`: of the database and of the table, `origin`: its
+    source.
+    """
     message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != InexactTimes.NUMBER.value:

@@ -215,11 +215,11 @@ class _Records:
         return self.whole if self.name is None else self.whole.of_table(self.name)
 
     def waiting(self) -> Sequence[QuarantinedRecord]:
-        """The records that still wait."""
+        """Return the records that still wait."""
         return self.choice.chosen(self.quarantine.waiting(self._commit_users(self.name)))
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """The records of `waiting` by the name of their table; empty for a single table."""
+        """Return the records of `waiting` by the name of their table; empty for a single table."""
         separates_tables = self.tables is None or self.tables.separates_tables
         return {
             name: self.choice.chosen(self.whole.of_table(name).waiting(self._commit_users(name)))
@@ -234,7 +234,7 @@ class _Records:
             yield f"such records wait in tables; choose one with --table: {tables}"
 
     def _commit_users(self, name: str | None) -> frozenset[str]:
-        """The commit users of the tables; empty without a configuration."""
+        """Return the commit users of the tables; empty without a configuration."""
         users: set[str] = set()
         if self.tables is None:
             return frozenset()

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_database(location: str, transaction: str, options: Mapping[str, str]) -> int:
-    """The table's snapshot at a transaction of its source."""
+    """Return the table's snapshot at a transaction of its source."""
     database, _, name = location.rstrip("/").rpartition("/")
     as_of = PaimonDatabase(database, options).as_of(
         transaction=None if transaction == NEWEST else transaction

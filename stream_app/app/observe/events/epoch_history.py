@@ -55,7 +55,7 @@ class ShowsCompactions(Protocol):
         ...
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
-        """The compactions that wait for a thread or run."""
+        """Return the compactions that wait for a thread or run."""
         ...
 
 
@@ -78,7 +78,7 @@ class EpochHistory:
         self._jobs[table] = job
 
     def now(self, table: str) -> TableNow | None:
-        """The compactions of a table, or None if its job has not begun."""
+        """Return the compactions of a table, or None if its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()
         if job is None or numbers is None:

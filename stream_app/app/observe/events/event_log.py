@@ -87,7 +87,7 @@ class EventLog:
             self.sink = None
 
     def of_table(self, name: str) -> EventLog:
-        """The log of one of many tables."""
+        """Return the log of one of many tables."""
         metrics = None if self.metrics is None else self.metrics.of_table(name)
         return replace(self, table=name, metrics=metrics)
 

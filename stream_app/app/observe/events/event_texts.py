@@ -19,7 +19,7 @@ _WAIT_WORTH_TELLING_S = 0.1
 
 
 def drained_text(epochs: int, lag: int | None) -> str:
-    """The line of a run that has read its source to the end."""
+    """Return the line of a run that has read its source to the end."""
     if lag:
         return "the source has more that this run did not read"
     new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
@@ -27,7 +27,7 @@ def drained_text(epochs: int, lag: int | None) -> str:
 
 
 def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
-    """The rest of an epoch's line, without zero counts."""
+    """Return the rest of an epoch's line, without zero counts."""
     parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
     if metrics.queued:
         parts.append(f"{metrics.queued} queued")
@@ -37,8 +37,8 @@ def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
 
 
 def report_line(report: CompactionReport) -> str:
-    """A report as one line: ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1
-    MiB), 0.8 s``.
+    """Return a report as one line: ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) →
+    1 (1 MiB), 0.8 s``.
     """
     where = f"{report.partition} bucket {report.bucket}".strip()
     levels = " ".join(map(str, report.levels))
@@ -54,12 +54,12 @@ def report_line(report: CompactionReport) -> str:
 
 
 def snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
-    """The number of snapshots by kind: ``7 APPEND, 8 COMPACT``."""
+    """Return the number of snapshots by kind: ``7 APPEND, 8 COMPACT``."""
     return ", ".join(f"{s.snapshot_id} {s.commit_kind.value}" for s in snapshots) or "none"
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes for people: ``1.2 MB``."""
+    """Return a number of bytes for people: ``1.2 MB``."""
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
@@ -67,7 +67,7 @@ Event = Mapping[str, object]
 
 
 def epoch_event(report: EpochReport, columns: Event) -> Event:
-    """The event of a committed epoch.
+    """Return the event of a committed epoch.
 
     Args:
         columns: the records with unknown and missing columns.
@@ -98,7 +98,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
 
 
 def idle_event(report: IdleReport) -> Event:
-    """The event of a commit of compactions between epochs."""
+    """Return the event of a commit of compactions between epochs."""
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
@@ -108,7 +108,7 @@ def rounded_parts(parts: EpochSeconds) -> dict[str, float]:
 
 
 def quarantined_event(quarantined: Quarantined | None) -> dict[str, object]:
-    """The event of quarantined records."""
+    """Return the event of quarantined records."""
     if quarantined is None:
         return {"bad_reasons": {}, "quarantine_file": None}
     return {"bad_reasons": dict(quarantined.reasons), "quarantine_file": quarantined.file}

@@ -173,12 +173,14 @@ class _TableNumber:
 
 
 def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
-    """The numbers of views that lag behind the newest snapshot, under their Prometheus names."""
+    """Yield the numbers of views that lag behind the newest snapshot, under their Prometheus
+    names.
+    """
     yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 
 def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_TableNumber]:
-    """The numbers of expiry under their Prometheus names."""
+    """Yield the numbers of expiry under their Prometheus names."""
     for name, value, meaning in (
         ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", done.partitions_expired, "Partitions dropped for their age."),
@@ -191,7 +193,7 @@ def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_TableNumber]:
 
 
 def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
-    """The compaction numbers under their Prometheus names."""
+    """Yield the compaction numbers under their Prometheus names."""
     for name, value, meaning, together in (
         ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
         ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),

@@ -48,7 +48,7 @@ class JobMoment:
 
 
 def alive_problems(state: JobMoment) -> list[str]:
-    """The reasons to restart the process; empty if the process is alive."""
+    """Return the reasons to restart the process; empty if the process is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
         return [f"the job has not looked at its stream for {state.silent_s:.0f} s"]
     return []
@@ -75,7 +75,7 @@ def staleness_problems(state: SourceState, max_staleness_s: float, trigger_s: fl
 
 
 def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """The reasons why the tables are not reliable; empty if they are fresh.
+    """Return the reasons why the tables are not reliable; empty if they are fresh.
 
     Args:
         max_staleness_s: the seconds of ``stream.max-staleness``.

@@ -152,7 +152,7 @@ class SourceMetrics:
         self._export_age(label)
 
     def state(self) -> SourceState:
-        """The state of all tables."""
+        """Return the state of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
         keys = {*newest_s, *self._waiting} if self._is_known else {*self._waiting}
         return SourceState(

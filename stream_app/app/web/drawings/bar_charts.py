@@ -56,12 +56,12 @@ class ChartAxis:
     ticks: tuple[Tick, ...]
 
     def height(self, value: float) -> float:
-        """The height of a value's bar in pixels; zero has no bar."""
+        """Return the height of a value's bar in pixels; zero has no bar."""
         return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
 def linear_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
-    """An axis of equal steps, up to a round number that is not below the largest value."""
+    """Return an axis of equal steps, up to a round number that is not below the largest value."""
     step = _round_step(most / 3) if most > 0 else 1.0
     top = step * max(1, math.ceil(most / step - 1e-9))
     values = [step * index for index in range(1, round(top / step) + 1)]
@@ -69,7 +69,7 @@ def linear_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
 
 
 def log_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
-    """An axis with a step for each power of ten; 1 is one step above zero."""
+    """Return an axis with a step for each power of ten; 1 is one step above zero."""
     power = max(1, math.ceil(math.log10(max(1.0, most)) - 1e-9))
     every = math.ceil((power + 1) / _TICKS)
     values = [10.0**exponent for exponent in range(power, -1, -every)][::-1]
@@ -84,13 +84,13 @@ def _axis(
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is not below a number."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that is not below a number."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
 def short_number(value: float) -> str:
-    """A short form of a number: ``1500`` becomes ``1.5k``."""
+    """Return a short form of a number: ``1500`` becomes ``1.5k``."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{unit}"
@@ -135,8 +135,8 @@ class RowsChart:
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
-    """The chart of some snapshots, without compactions, which add no rows. Returns None if fewer
-    than two spans have rows.
+    """Return the chart of some snapshots, without compactions, which add no rows. Returns None if
+    fewer than two spans have rows.
 
     Args:
         snapshots: newest first.
@@ -223,7 +223,7 @@ def snapshot_chart(
     consumers: Iterable[Consumer] = (),
     going: Collection[int] = (),
 ) -> SnapshotChart:
-    """The chart of snapshots.
+    """Return the chart of snapshots.
 
     Args:
         snapshots: newest first; at most `SHOWN` are drawn.
@@ -292,7 +292,7 @@ class EpochChart:
 
 
 def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
-    """The chart of some epochs; None without epochs."""
+    """Return the chart of some epochs; None without epochs."""
     if not epochs:
         return None
     axis = linear_axis(max(epoch.parts.seconds for epoch in epochs), lambda value: f"{value:g} s")

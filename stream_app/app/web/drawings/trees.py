@@ -125,7 +125,7 @@ def _line(
     planned: NextCompactions,
     work: CompactionUnderWay | None,
 ) -> LevelLine:
-    """A level's boxes: the widest level fills the drawing; no run is too thin to be seen."""
+    """Return a level's boxes: the widest level fills the drawing; no run is too thin to be seen."""
     shown = runs[:RUNS_SHOWN]
     room = 100 - (_GAP + _LEAST) * len(shown)
     x, boxes = 0.0, []

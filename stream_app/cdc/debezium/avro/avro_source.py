@@ -202,7 +202,7 @@ class _Schema:
         return names, sure
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
-        """The times at which changes were made.
+        """Return the times at which changes were made.
 
         Returns:
             The messages with a time, and the milliseconds, both int64 [m]; and the messages to
@@ -224,7 +224,7 @@ class _Schema:
         return time.rows[intact], time.numbers[intact].astype(np.int64), broken_rows
 
     def time_of(self, message: bytes) -> int | None:
-        """The change time of one message; step 2."""
+        """Return the change time of one message; step 2."""
         try:
             return time_of(json_of(message, self.text))
         except UnreadableRecordError:

@@ -143,7 +143,7 @@ def _binary_of(value: Mapping[str, Any]) -> str:
 
 
 def milliseconds(value: Mapping[str, Any]) -> int:
-    """The moment of a ``$date`` or a ``$timestamp``, since 1970.
+    """Return the moment of a ``$date`` or a ``$timestamp``, since 1970.
 
     Raises:
         UnreadableRecordError: the value does not have the form of its kind.
@@ -153,7 +153,7 @@ def milliseconds(value: Mapping[str, Any]) -> int:
 
 
 def raw_bytes(value: Mapping[str, Any]) -> bytes:
-    """The bytes of a ``$binary``, a ``$uuid`` or an ``$oid``.
+    """Return the bytes of a ``$binary``, a ``$uuid`` or an ``$oid``.
 
     Raises:
         UnreadableRecordError: the value does not have the form of its kind.
@@ -189,7 +189,7 @@ def _scoped(value: Mapping[str, Any]) -> Any:
 
 
 def mongo_kind_of(value: Any) -> MongoKind:
-    """The kind of a value of extended JSON."""
+    """Return the kind of a value of extended JSON."""
     match value:
         case None:
             return MongoKind.NULL

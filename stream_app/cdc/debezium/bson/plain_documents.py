@@ -93,7 +93,7 @@ def plain_documents(
 
 
 def _has_fractions(texts: pa.Array) -> bool:
-    """Whether any of the texts may have a number with a fraction or an exponent."""
+    """Return whether any of the texts may have a number with a fraction or an exponent."""
     data = bytes_of(texts)
     before, mark, behind = data[:-2], data[1:-1], data[2:]
     is_mark = (mark == ord(".")) | (mark | 32 == ord("e"))
@@ -101,7 +101,7 @@ def _has_fractions(texts: pa.Array) -> bool:
 
 
 def _with_brackets(texts: pa.Array) -> Bools:
-    """The mask of texts with more than one opening bracket: bool [n]."""
+    """Return the mask of texts with more than one opening bracket: bool [n]."""
     offsets, data = offsets_of(texts), bytes_of(texts)
     openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
     counts = np.diff(np.searchsorted(openings, offsets))
@@ -110,7 +110,7 @@ def _with_brackets(texts: pa.Array) -> Bools:
 
 
 def _has(texts: pa.Array, mark: str) -> bool:
-    """Whether any text may contain a mark; ten times faster than a search in each text."""
+    """Return whether any text may contain a mark; ten times faster than a search in each text."""
     data = texts.buffers()[2]
     return data is not None and data.to_pybytes().find(mark.encode()) >= 0
 
@@ -142,7 +142,7 @@ def _flat(value: Any) -> Any:
 
 
 def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """The documents with their arrays as texts, and the mask of those that were converted.
+    """Return the documents with their arrays as texts, and the mask of those that were converted.
 
     A document, and what is known of each of its bytes::
 

@@ -118,7 +118,7 @@ class TypedColumn:
         return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_asked
 
     def usual(self) -> frozenset[UsualValue] | None:
-        """The values that may be rewritten together; None: all may.
+        """Return the values that may be rewritten together; None: all may.
 
         A text stays as it is in either way.
         """

@@ -77,7 +77,7 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
 
 
 def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
-    """The log and the position of each transaction, by the id in its END marker.
+    """Return the log and the position of each transaction, by the id in its END marker.
 
     A marker does not name its connector, but the ids of different connectors have different forms.
     """

@@ -52,7 +52,7 @@ _POSTGRES_ID = r"^(?P<number>\d+):\d+$"
 
 
 def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
-    """The transaction of each message.
+    """Return the transaction of each message.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.

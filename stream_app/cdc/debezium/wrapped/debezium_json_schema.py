@@ -131,7 +131,7 @@ class _JsonSource:
         return tables
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
-        """The schemas in Connect's form, with their messages: int64 [m]."""
+        """Yield the schemas in Connect's form, with their messages: int64 [m]."""
         values, index = present_values(messages)
         for number, rows in by_number(schema_numbers(values)):
             try:

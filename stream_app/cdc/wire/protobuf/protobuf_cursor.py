@@ -42,7 +42,7 @@ _UINT32 = np.uint64(2**32 - 1)
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
-    """A cursor in messages of the wire format, binary [n], at the indexes of their type."""
+    """Return a cursor in messages of the wire format, binary [n], at the indexes of their type."""
     offsets = offsets_of(messages).astype(np.int64)
     begins = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
     return ProtobufCursor(bytes_of(messages)[: offsets[-1]], begins, offsets[1:])
@@ -160,7 +160,7 @@ class ProtobufCursor(ValueCursor):
         read.put(rows, np.where(far, 0, seconds) * _NANOS + nanos)
 
     def _within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
-        """A cursor over parts of the messages; it shares their bytes."""
+        """Return a cursor over parts of the messages; it shares their bytes."""
         return ProtobufCursor(self._data, starts, ends, is_padded=True)
 
 
@@ -228,7 +228,7 @@ class _Read:
             self._starts[rows], self._lengths[rows] = values.starts, values.lengths
 
     def values(self) -> AvroValues:
-        """The values of those messages that have one."""
+        """Return the values of those messages that have one."""
         if (
             self.field.kind is FieldKind.OTHER
         ):  # also where it is missing, which may be an empty list

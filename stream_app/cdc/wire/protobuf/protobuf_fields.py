@@ -105,7 +105,7 @@ _LITERALS = {
 
 
 def fields_of(message: Any) -> Iterator[ProtobufField]:
-    """The fields of a message's descriptor."""
+    """Yield the fields of a message's descriptor."""
     for declared in message.fields:
         yield _field(declared)
 
@@ -137,7 +137,7 @@ def _field(declared: Any) -> ProtobufField:
 
 
 def connect_field(field: ProtobufField) -> ConnectField:
-    """A field as Kafka Connect describes it; a later version of the schema may lack it."""
+    """Return a field as Kafka Connect describes it; a later version of the schema may lack it."""
     shown = field.inner or field
     if shown.kind is FieldKind.OTHER:
         literal = "array" if shown.is_list else "struct"

@@ -47,7 +47,7 @@ def check_protoc(name: str) -> None:
 
 
 def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
-    """The class of messages of a schema.
+    """Return the class of messages of a schema.
 
     Args:
         number: -1: the message is not in the wire format.
@@ -83,7 +83,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
 
 @lru_cache(maxsize=256)
 def _compiled(registered: Registered) -> Any:
-    """The descriptor of the schema's file, or why there is none."""
+    """Return the descriptor of the schema's file, or why there is none."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
@@ -100,7 +100,7 @@ def _compiled(registered: Registered) -> Any:
 
 
 def _by_protoc(registered: Registered) -> bytes:
-    """The compiled files, those of the references before the schema itself."""
+    """Return the compiled files, those of the references before the schema itself."""
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415
 

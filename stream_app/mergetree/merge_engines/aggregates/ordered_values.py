@@ -57,7 +57,7 @@ def numbers(values: npt.NDArray[Any], has: Mask | None, data_type: pa.DataType) 
 
 
 def is_plain_number(data_type: pa.DataType) -> bool:
-    """Whether `ordered_integers` needs no sort."""
+    """Return whether `ordered_integers` needs no sort."""
     return bool(pa.types.is_primitive(data_type)) and not pa.types.is_decimal(data_type)
 
 

@@ -145,7 +145,7 @@ class SegmentChanges(Segments):
         return does
 
     def has(self, *ops: ChangeOp) -> bool:
-        """Whether any change has one of these operations."""
+        """Return whether any change has one of these operations."""
         if self.ops is None:
             return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())

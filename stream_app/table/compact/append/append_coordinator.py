@@ -139,7 +139,7 @@ class AppendCompactCoordinator:
         return set()
 
     def is_idle(self) -> bool:
-        """Whether no task runs, is planned, or waits for its commit."""
+        """Return whether no task runs, is planned, or waits for its commit."""
         return self.rounds.running is None and not self._running
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:

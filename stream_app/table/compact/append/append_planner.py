@@ -225,7 +225,7 @@ def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
 
 
 def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) -> bool:
-    """Whether to rewrite a file, because it is small or too many of its rows are deleted."""
+    """Return whether to rewrite a file, because it is small or too many of its rows are deleted."""
     if file.schema_id > schema.schema_id:
         return False  # this process does not know the newer schema and would drop its columns
     if file.file_size < schema.compaction_file_size:

@@ -73,7 +73,7 @@ class IndexPruning:
     unknown: set[ColumnAndKind]
 
     def may_hold(self, file: DataFileMeta) -> bool:
-        """Whether a row of a file may match, by the index in its manifest entry.
+        """Return whether a row of a file may match, by the index in its manifest entry.
 
         Raises:
             CorruptFileError: the index cannot be read.
@@ -81,7 +81,7 @@ class IndexPruning:
         return file.embedded_index is None or self._may_match(file, file.embedded_index)
 
     def is_worth_reading(self, bucket: BucketId, file: DataFileMeta) -> bool:
-        """Whether a row of a file may match, by the index in a file beside it.
+        """Return whether a row of a file may match, by the index in a file beside it.
 
         Raises:
             CorruptFileError: the index is missing or cannot be read.

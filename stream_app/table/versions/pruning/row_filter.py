@@ -93,7 +93,7 @@ class BucketPruning:
     key_hashes: frozenset[int]
 
     def may_hold(self, entry: ManifestEntry) -> bool:
-        """Whether a row of this entry's bucket can match."""
+        """Return whether a row of this entry's bucket can match."""
         total = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its absolute value is the bucket.
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)

@@ -169,7 +169,7 @@ def add_schema_changes(parser: argparse.ArgumentParser) -> None:
 
 
 def schema_changes(arguments: Sequence[tuple[str, Any]]) -> list[change.SchemaChange]:
-    """The changes that a parser collected.
+    """Return the changes that a parser collected.
 
     Raises:
         UsageError: no change is given, or a change cannot be parsed.

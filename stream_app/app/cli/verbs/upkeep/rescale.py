@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
-    """The number in the argument, or None if each partition gets its own number.
+    """Return the number in the argument, or None if each partition gets its own number.
 
     Raises:
         UsageError: the argument is not a number, or the table requires a number.
@@ -111,7 +111,7 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
 def new_option(
     table: FileStoreTable, plan: Sequence[PlannedRescale], wanted: int | None
 ) -> SetOption | None:
-    """The change of the option ``bucket`` when a whole table is rescaled, or None."""
+    """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
     if wanted is None and not table.schema.partition_keys and plan:
         wanted = plan[0].after
     if wanted is None or table.kind.postpones:
