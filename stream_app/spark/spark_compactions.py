@@ -150,11 +150,13 @@ class SparkCompactions:
                 for waiting in (first, *self._behind(first.work))
                 if waiting.future.set_running_or_notify_cancel()
             ]
-            works = [waiting.work for waiting in batch if waiting.work is not None]
-            runs_on_driver = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
+            work_items = [waiting.work for waiting in batch if waiting.work is not None]
+            runs_on_driver = (
+                len(work_items) <= _DRIVER_MAX and _read_bytes(work_items) <= self._driver_bytes
+            )
             if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue
-            for waiting, work in zip(batch, works, strict=True):
+            for waiting, work in zip(batch, work_items, strict=True):
                 try:
                     change = _change_here(work) if runs_on_driver else None
                     waiting.future.set_result(change or self._run([work])[0])
@@ -189,20 +191,20 @@ class SparkCompactions:
             waiting.future.set_result(change)
         return True
 
-    def _run(self, works: Sequence[Work]) -> list[BucketChange]:
+    def _run(self, work_items: Sequence[Work]) -> list[BucketChange]:
         """Run compactions in one job with one task, and return their changes in order."""
-        self._context.setJobDescription(_description(works))
+        self._context.setJobDescription(_description(work_items))
 
         def compact(_: int) -> Any:
             answers: list[tuple[BucketChange, Counter[str]]] = []
             try:
-                for table, request in works:
+                for table, request in work_items:
                     before = Counter(table.store_requests())
                     with storage_errors(table.location):
                         change = compact_bucket(table, request)
                     answers.append((change, Counter(table.store_requests()) - before))
             except BaseException:
-                for work, answer in zip(works, answers, strict=False):
+                for work, answer in zip(work_items, answers, strict=False):
                     work[0].discard([answer[0]])
                 raise
             return answers
@@ -211,7 +213,7 @@ class SparkCompactions:
             [answers] = self._context.parallelize([0], 1).map(compact).collect()
         except Exception as error:
             raise readable_error(error) from None
-        for (table, _), (_, requests) in zip(works, answers, strict=True):
+        for (table, _), (_, requests) in zip(work_items, answers, strict=True):
             table.add_store_requests(requests)
         return [change for change, _ in answers]
 
@@ -229,22 +231,22 @@ def _change_here(work: Work) -> BucketChange | None:
         return None
 
 
-def _read_bytes(works: Sequence[Work]) -> int:
+def _read_bytes(work_items: Sequence[Work]) -> int:
     """Return the number of bytes that compactions read, lookups of older rows included."""
-    above = (file.file_size for _, request in works for file in request.above)
-    return sum(map(_size, works)) + sum(above)
+    above = (file.file_size for _, request in work_items for file in request.above)
+    return sum(map(_size, work_items)) + sum(above)
 
 
 def _size(work: Work) -> int:
     return work[1].unit.total_size
 
 
-def _description(works: Sequence[Work]) -> str:
+def _description(work_items: Sequence[Work]) -> str:
     """Describe a job for Spark's own page."""
-    table, request = works[0]
+    table, request = work_items[0]
     unit = request.unit
     where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
-    more = f" and {len(works) - 1} small compactions more" if len(works) > 1 else ""
+    more = f" and {len(work_items) - 1} small compactions more" if len(work_items) > 1 else ""
     return (
         f"compact {where}: {len(unit.files)} files into level {unit.output_level} "
         f"({unit.reason}){more}"
