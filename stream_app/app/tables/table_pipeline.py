@@ -139,11 +139,11 @@ class RowSettings:
                 where=where,
                 fix=f"set {TRUNCATE} = 'ignore', or 'error'",
             )
-        of_writer = self.rules.made_columns.of_writer.keys()
+        writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
             named = column_names(parse_predicate(condition, self.schema.fields))
-            if both := sorted(of_writer & set(named)):
+            if both := sorted(writer_columns & set(named)):
                 raise UsageError(
                     f"the condition {condition!r} names {both[0]!r}, which the writer fills later",
                     where=where,

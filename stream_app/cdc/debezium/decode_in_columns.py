@@ -103,8 +103,8 @@ def _inner_names(images: StackedImages) -> Int64s:
     names = np.zeros(len(images.ops), np.int64)
     for column in images.columns:
         if pa.types.is_struct(column.type):
-            of_image = np.append(column.type.num_fields * valid_of(column), 0)
-            names += of_image[images.before_at] + of_image[images.after_at]  # -1: the last
+            name_counts = np.append(column.type.num_fields * valid_of(column), 0)
+            names += name_counts[images.before_at] + name_counts[images.after_at]  # -1: the last
     return names
 
 

@@ -83,13 +83,13 @@ class Parsed:
         images: the images of m records.
         message: int64 [m]; the message of each record, never decreasing; None if each message has
             one record.
-        odd: bool [n]; messages to read one by one, which have no records here; None if there are
-            none.
+        suspects: bool [n]; messages to read one by one, which have no records here; None if there
+            are none.
     """
 
     images: Images
     message: Int64s | None = None
-    odd: Bools | None = None
+    suspects: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,9 @@ class FieldsRead:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
-        for some, places, columns in parse_by_halves(plain, index[readable], self.fields):
+        for half, places, columns in parse_by_halves(plain, index[readable], self.fields):
             if columns is None:
-                self._read(some, places)
+                self._read(half, places)
             else:
                 self.parts.append((places, columns))
         self._read(values.filter(pa.array(~readable)), index[~readable])

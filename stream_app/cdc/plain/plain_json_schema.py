@@ -82,11 +82,11 @@ class _JsonSchema:
 def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
     keys = frozenset(setup.primary_keys)
     deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
-    of_keys = replace(options, values={**options.values, **_OF_KEYS})
+    key_options = replace(options, values={**options.values, **_OF_KEYS})
     rows = PlainDialect(options.values[KEY_COLUMNS])
     return HeadedJson(
         make=partial(_format, schemas, setup, options, rows),
-        make_deletes=partial(_format, schemas, setup, of_keys, PlainDialect(deletes=True))
+        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
         if deletes
         else None,
         key_name=min(keys) if len(keys) == 1 else "",

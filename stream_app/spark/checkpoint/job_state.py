@@ -48,8 +48,8 @@ class JobWarning:
     is_lasting: bool = False
 
     def __str__(self) -> str:
-        of_table = f"the table {self.table}: " if self.table else ""
-        return f"{of_table}{self.problem}\n  to fix: {self.fix}"
+        table_prefix = f"the table {self.table}: " if self.table else ""
+        return f"{table_prefix}{self.problem}\n  to fix: {self.fix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,8 +155,8 @@ def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], of_epoch: _OfEpoch) -> None:
-        self._shelves, self._of_epoch = shelves, of_epoch
+    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _OfEpoch) -> None:
+        self._shelves, self._of_epoch = shelves, epoch_state
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
@@ -170,16 +170,16 @@ class _PackedPlans(Mapping[int, TablePlan]):
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            of_epoch = self._of_epoch
-            next_sequence_number = of_epoch.next_sequence_numbers[index]
+            epoch_state = self._of_epoch
+            next_sequence_number = epoch_state.next_sequence_numbers[index]
             packed = _unpacked_shelf(self._shelves[index // _SHELF])[index]
             table, message_format = _unpacked_table(packed)
             self._plans[index] = TablePlan(
-                table=with_files(table, of_epoch.file_ios.get(index, of_epoch.file_io)),
+                table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
-                first_offsets=of_epoch.first_offsets.get(index, {}),
-                basis=of_epoch.bases.get(index, NO_BASIS),
+                first_offsets=epoch_state.first_offsets.get(index, {}),
+                basis=epoch_state.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
@@ -290,6 +290,6 @@ class EpochPlan:
 
 
 def _unpacked(
-    shelves: Mapping[int, bytes], of_epoch: _OfEpoch, settings: EpochSettings
+    shelves: Mapping[int, bytes], epoch_state: _OfEpoch, settings: EpochSettings
 ) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), settings=settings)
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_state), settings=settings)

@@ -189,9 +189,9 @@ class EpochRounds(Generic[Messages]):
         )
         results = []
         for index, part in plan.tables.items():
-            feed, of_table = self.tables.feeds[index], output.tables.get(index, TableOutput())
-            feed.job.table.add_store_requests(of_table.counts.requests)
-            results.append(TableResult(feed, part, of_table))
+            feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
+            feed.job.table.add_store_requests(table_output.counts.requests)
+            results.append(TableResult(feed, part, table_output))
         commits = RoundCommits(
             decoded=decoded,
             times=times,

@@ -69,14 +69,14 @@ class BatchReader(DataSourceReader):
         """
         everything = list(filters)
         schema = self.scan.table.schema
-        conditions, left = translated_filters(everything, schema.fields)
+        conditions, residual = translated_filters(everything, schema.fields)
         if not conditions:
             return everything
         filtered = self.scan.filtered(predicate_filter(And(tuple(conditions)), schema))
         if filtered is None:
             return everything
         self.scan = filtered
-        return left
+        return residual
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the current version that tasks can read independently.
