@@ -18,7 +18,7 @@ from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape, MessageSplitter
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings, MessageSplitter
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import (
@@ -52,7 +52,7 @@ def job_rounds(
     feeds: JobFeeds,
     runner: EpochRunner[Messages],
     epoch_log: EpochLog,
-    shape: EpochShape,
+    settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Messages]:
@@ -60,7 +60,7 @@ def job_rounds(
 
     Args:
         prepared: the return value of `prepared_tables`.
-        shape: without what the tables decide.
+        settings: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:
@@ -92,7 +92,7 @@ def job_rounds(
     )
     return EpochRounds(
         tables=epoch_tables,
-        shape=replace(shape, splitter=splitter, holds_tables=epoch_tables.holds_tables),
+        settings=replace(settings, splitter=splitter, holds_tables=epoch_tables.holds_tables),
         runner=runner,
         clock=clock,
         newcomers=newcomers,

@@ -187,15 +187,15 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
     ``decimal.format = NUMERIC`` sends numbers all the same), a second parse refuses all text.
     """
-    bare = [
+    decimals = [
         pa.field(reading.name, pa.float64())
         for reading, kind in zip(shape.readings, shape.kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64
     ]
-    if not bare:
+    if not decimals:
         return False
-    row = pa.struct(bare)
+    row = pa.struct(decimals)
     images = [pa.field("before", row), pa.field("after", row)]
-    return parse_objects(values, pa.schema(bare if is_flat else images)) is None
+    return parse_objects(values, pa.schema(decimals if is_flat else images)) is None

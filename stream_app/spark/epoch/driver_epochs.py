@@ -114,7 +114,7 @@ class DriverEpochs:
         disks.
         """
         most = self.most_messages
-        if plan.shape.holds_tables:
+        if plan.settings.holds_tables:
             most //= _MESSAGES_OF_A_TABLE
         return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
 

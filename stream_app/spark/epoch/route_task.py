@@ -55,7 +55,7 @@ def route_in_task(
     router = _Router(plan, clock or SystemClock())
     for batch in router.reading(batches):
         for kafka_partition, messages in by_source_partition(batch):
-            for table_index, part, sources in plan.shape.splitter.split(messages):
+            for table_index, part, sources in plan.settings.splitter.split(messages):
                 if not part.num_rows:
                     continue
                 if table_index == NEWCOMERS_INDEX:
@@ -120,10 +120,10 @@ class _Router:
             if len(messages := self._since_truncate(table_index, kafka_partition, messages)):
                 yield from self._decode(table_index, kafka_partition, messages, sources)
         except Exception as error:
-            if not self._plan.shape.holds_tables:
+            if not self._plan.settings.holds_tables:
                 raise
             yield self._failure(table_index, kafka_partition, error)
-        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
+        if self._gathered_bytes >= min(self._plan.settings.block_bytes, self._enough_bytes):
             yield from self._cut()
 
     def _since_truncate(
@@ -221,7 +221,7 @@ class _Router:
                     blocks += 1
                     yield block
             except Exception as error:
-                if not self._plan.shape.holds_tables:
+                if not self._plan.settings.holds_tables:
                     raise
                 yield self._failure(table_index, kafka_partition, error)
         self._gathered_bytes = 0

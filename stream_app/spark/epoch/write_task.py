@@ -83,7 +83,7 @@ class _TableWriting:
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
-        self._holds_tables = plan.shape.holds_tables
+        self._holds_tables = plan.settings.holds_tables
         table_plan = plan.tables[index]
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
         self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))

@@ -81,7 +81,7 @@ class LoadEpochs:
         loader = ShareEpochs(self.spark, rows.read)
         load_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
-            shape=plan.shape.with_splitter(RelationSplitter(indexes)),
+            settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
         routed = loader.route(epoch, list(enumerate(parts)), load_plan)
 

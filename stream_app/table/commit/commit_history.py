@@ -27,7 +27,7 @@ class CommitHistory:
 
     Attributes:
         commit_user: Paimon's commit user, which survives restarts.
-        known_snapshot: the basis of the caller's decisions; None before the first snapshot.
+        known_snapshot: the version on which the caller decides; None before the first snapshot.
     """
 
     table: FileStoreTable
@@ -50,7 +50,7 @@ class CommitHistory:
         is_newer = created is not None and created.snapshot_id > self.known_id
         return created if is_newer else self.known_snapshot
 
-    def rest_on(self, snapshot: Snapshot | None) -> None:
+    def note_known(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
         self.known_snapshot = snapshot
 

@@ -246,7 +246,7 @@ class TableJob:
     def compact_due(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them, then run due upkeep."""
         self.adopt()
-        snapshots = () if self._commit is None else self._commit.compacting_due()
+        snapshots = () if self._commit is None else self._commit.iter_compact_due()
         reports = [self.idle_report(snapshot) for snapshot in snapshots]
         self.upkeep.after_commit()
         self._callbacks.catch_up()

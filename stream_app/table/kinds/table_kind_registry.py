@@ -18,15 +18,15 @@ from stream_app.model.table_kind import (
     DYNAMIC_KEYED,
     KEYED,
     PARTITION_LOOKUP_KEYED,
-    POSTPONE_KEYED,
+    POSTPONED_KEYED,
     KindTraits,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
+from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
-from stream_app.table.kinds.postponed_keyed import POSTPONE_KEYED_KIND
+from stream_app.table.kinds.postponed_keyed import POSTPONED_KEYED_KIND
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
@@ -35,9 +35,9 @@ from stream_app.table.write.table_write import TableWrite
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
     DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
-    CROSS_PARTITION_KEYED: PLACED_KEYED_KIND,
-    PARTITION_LOOKUP_KEYED: PLACED_KEYED_KIND,
-    POSTPONE_KEYED: POSTPONE_KEYED_KIND,
+    CROSS_PARTITION_KEYED: KEY_INDEXED_KIND,
+    PARTITION_LOOKUP_KEYED: KEY_INDEXED_KIND,
+    POSTPONED_KEYED: POSTPONED_KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,
     APPEND: APPEND_KIND,
 }

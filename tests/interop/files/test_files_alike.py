@@ -127,12 +127,12 @@ def test_java_and_we_leave_the_same_files(
             path, [*COLUMNS, ("t", "STRING")], primary_keys=["k"],
             options={"bucket": 1, **CASES[case]},
         )  # fmt: skip
-    table = stream_app.open_table(str(ours)).store
+    table = stream_app.open_table(str(ours)).table
     for epoch in range(EPOCHS):
         changes = some_changes(chance, epoch, case)
         write_java(paimon_java, theirs, changes, epoch)
         write_ours(table, changes, epoch)
-    expected = story(stream_app.open_table(str(theirs)).store)
+    expected = story(stream_app.open_table(str(theirs)).table)
     for state, wanted in zip(story(table), expected, strict=True):
         assert state == wanted
     assert any(snapshot["kind"] is CommitKind.COMPACT for snapshot in expected)

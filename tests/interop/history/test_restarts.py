@@ -89,7 +89,7 @@ class Turns:
 
     @property
     def table(self) -> FileStoreTable:
-        return stream_app.open_table(str(self.path)).store
+        return stream_app.open_table(str(self.path)).table
 
     def write(self, changes: list[Change], epoch: int) -> str:
         writer = self.chance.choice(["java", "ours", "killed", "killed before", "write-only"])

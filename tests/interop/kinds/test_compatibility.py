@@ -150,7 +150,7 @@ class Tried:
 
     @property
     def table(self) -> FileStoreTable:
-        return open_for_writing(stream_app.open_table(str(self.path)).store)
+        return open_for_writing(stream_app.open_table(str(self.path)).table)
 
     @property
     def _takes_deletes(self) -> bool:

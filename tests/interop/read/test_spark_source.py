@@ -306,7 +306,7 @@ def test_the_audit_log_is_the_same_whether_java_wrote_or_we(
             location, changelog_tables.COLUMNS, primary_keys=["k"],
             options={"bucket": 1, **changelog_tables.CASES[kind]},
         )  # fmt: skip
-        table = stream_app.open_table(str(location)).store
+        table = stream_app.open_table(str(location)).table
         for epoch, changes in enumerate(epochs):
             if writer == "java":
                 changelog_tables.write_java(paimon_java, location, changes, epoch)

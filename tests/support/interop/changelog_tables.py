@@ -125,7 +125,7 @@ def write_ours(table: FileStoreTable, changes: Sequence[Change], epoch: int) -> 
 
 def write_java(java: PaimonJava, path: Path, changes: Sequence[Change], epoch: int) -> None:
     java.write(path, changes, identifier=epoch, commit_user="java")
-    if stream_app.open_table(str(path)).store.options.changelog_producer == "full-compaction":
+    if stream_app.open_table(str(path)).table.options.changelog_producer == "full-compaction":
         java.compact(path)
 
 

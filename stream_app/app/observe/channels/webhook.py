@@ -75,8 +75,8 @@ class _Growth:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, now: float) -> bool:
-        rests = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
-        return bool(self.reasons) and not rests
+        pauses = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
+        return bool(self.reasons) and not pauses
 
 
 @dataclass(slots=True)

@@ -119,7 +119,7 @@ class EventLog:
     def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
         """Ask `position` for the job's progress from now on."""
         if self.metrics is not None:
-            self.metrics.source.follow(position)
+            self.metrics.source.read_from(position)
 
     def epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
