@@ -4,7 +4,7 @@ The verbs of `cli` and the program of `submit` call it. The environment override
 ``--set KEY=VALUE`` overrides both. In a variable such as ``STREAM_APP_SOURCE__MIN_PARTITIONS`` two
 underscores stand for a dot, and one for a hyphen. Nested tables and dotted keys mean the same,
 because all keys are flattened to dotted keys. All problems are reported at once, each with its key
-and the origin of its value. Relative paths are relative to the current directory, like those of
+and what gave its value. Relative paths are relative to the current directory, like those of
 spark-submit.
 """
 
@@ -154,8 +154,8 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     )
     for key, problem in _joint_problems(config, given_keys):
         key_settings = (name for name in settings if f"{name}.".startswith(f"{key}."))
-        origin = next((settings[name].origin for name in key_settings), str(path))
-        problems.append(f"{origin}: {written_key(key)}: {problem}")
+        given_by = next((settings[name].given_by for name in key_settings), str(path))
+        problems.append(f"{given_by}: {written_key(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
         lines = "\n".join(f"  - {line}" for line in problems)
@@ -206,7 +206,7 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                 )
             _store_setting(values[section], section, key, setting)
         except WrongValueError as problem:
-            problems.append(f"{setting.origin}: {written_key(full_key)}: {problem}")
+            problems.append(f"{setting.given_by}: {written_key(full_key)}: {problem}")
     return values
 
 

@@ -48,14 +48,14 @@ _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and its origin. A value from the environment or ``--set`` is always text.
+    """A value and what gave it. A value from the environment or ``--set`` is always text.
 
     Attributes:
         secrets: texts that replaced references, and that no output may contain.
     """
 
     value: object = field(repr=False)
-    origin: str
+    given_by: str
     is_text: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
@@ -205,9 +205,9 @@ def definitions(setting: Setting) -> tuple[str, ...]:
             value = tomllib.loads(f"value = {definitions_text}")["value"]
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is not a list of strings: {error}") from None
-        return some_names(Setting(value, setting.origin))
+        return some_names(Setting(value, setting.given_by))
     parts = [part.strip() for part in split_outside_brackets(definitions_text) if part.strip()]
-    return some_names(Setting(parts, setting.origin))
+    return some_names(Setting(parts, setting.given_by))
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
@@ -58,7 +58,7 @@ class JobFeeds:
     stream: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]
-    compactions: SparkCompactions
+    compactions: SparkCompactionQueue
     budget: CoreBudget = field(init=False)
     pace: Pace
     stopping: Callable[[], bool]

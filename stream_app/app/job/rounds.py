@@ -16,7 +16,7 @@ from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import (
@@ -51,7 +51,7 @@ def job_rounds(
     feeds: JobFeeds,
     runner: EpochRunner[Messages],
     epoch_log: EpochLog,
-    shape: EpochShape,
+    settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Messages]:
@@ -59,7 +59,7 @@ def job_rounds(
 
     Args:
         prepared: the return value of `prepared_tables`.
-        shape: without what the tables decide.
+        settings: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:
@@ -76,14 +76,14 @@ def job_rounds(
         on_change=feeds.events.held,
         load_epochs=0 if load is None else load.epochs,
     )
-    shape = replace(shape, holds_tables=epoch_tables.holds_tables)
+    settings = replace(settings, holds_tables=epoch_tables.holds_tables)
     if isinstance(prepared, CheckedTable):
-        shape = shape.with_splitter(AllToOneTable())
-        return EpochRounds(tables=epoch_tables, shape=shape, runner=runner, clock=clock)
+        settings = settings.with_splitter(AllToOneTable())
+        return EpochRounds(tables=epoch_tables, settings=settings, runner=runner, clock=clock)
     splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
     return EpochRounds(
         tables=epoch_tables,
-        shape=shape.with_splitter(splitter),
+        settings=settings.with_splitter(splitter),
         runner=runner,
         clock=clock,
         newcomers=prepared,

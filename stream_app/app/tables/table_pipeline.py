@@ -139,7 +139,7 @@ class RowSettings:
                 where=where,
                 fix=f"set {TRUNCATE} = 'ignore', or 'error'",
             )
-        writer_columns = self.rules.made_columns.of_writer.keys()
+        writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
             named = column_names(parse_predicate(condition, self.schema.fields))

@@ -18,6 +18,7 @@ from stream_app.app.cli.output.row_output import with_constant, write_jsonl, wri
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
@@ -27,7 +28,6 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.followed_snapshot import followed_snapshot
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.versions.pruning.row_filter import row_filter
 from stream_app.table.versions.time_travel import millis_of
 
 _DEBEZIUM = "debezium-json"

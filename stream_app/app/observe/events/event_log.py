@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO
 
+from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.events.event_texts import (
     bytes_text,
@@ -31,7 +32,6 @@ from stream_app.app.observe.events.event_texts import (
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
-from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
@@ -119,7 +119,7 @@ class EventLog:
     def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
         """Ask `position` for the job's progress from now on."""
         if self.metrics is not None:
-            self.metrics.source.follow(position)
+            self.metrics.source.read_from(position)
 
     def epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""

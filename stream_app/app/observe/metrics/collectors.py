@@ -109,7 +109,7 @@ class LoadCollector(Collector):
     def __init__(self) -> None:
         self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
 
-    def follow(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
+    def read_from(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
         """Read the tables' ranges, by their labels, from this function at each scrape."""
         self._ranges = ranges
 

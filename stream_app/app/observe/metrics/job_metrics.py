@@ -180,10 +180,10 @@ class JobMetrics:
         table_metrics.table, table_metrics.name = label, name
         return table_metrics
 
-    def follow_load(self, progress: Callable[[], LoadProgress]) -> None:
+    def read_load_from(self, progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
         table = self.table
-        self.loads.follow(
+        self.loads.read_from(
             lambda: [
                 (table if name == table else self.of_table(name).table, ranges)
                 for name, ranges in progress().of_tables.items()

@@ -75,7 +75,7 @@ class SourceMetrics:
             "When the stream last reported how far it has read; before that when the job began.",
         )
 
-    def follow(self, position: Callable[[], JobOffsets | None]) -> None:
+    def read_from(self, position: Callable[[], JobOffsets | None]) -> None:
         """Read the job's progress from this function, which returns None if it is unknown.
 
         The stream reports only which epochs were read, and not whether they were committed.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from stream_app.app.observe.monitoring.job_log import quiet_libraries
-from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.observe.channels.job_log import quiet_libraries
+from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.clock import Clock
 
 

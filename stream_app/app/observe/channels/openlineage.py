@@ -42,7 +42,7 @@ from openlineage.client.uuid import generate_new_uuid
 from stream_app import __version__
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.observe.channels.listener import JobListener
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import function_of
 from stream_app.clock import Clock
