@@ -327,11 +327,11 @@ def offsets(setting: Setting) -> str:
         parsed = json.loads(value)
     except ValueError:
         parsed = None
-    whole = isinstance(parsed, dict) and all(
+    is_offsets = isinstance(parsed, dict) and all(
         isinstance(topic, dict) and all(type(offset) is int for offset in topic.values())
         for topic in parsed.values()
     )
-    if not whole:
+    if not is_offsets:
         raise WrongValueError(
             "must be 'earliest', 'latest' or JSON such as '{\"topic\": {\"0\": 23, \"1\": -2}}' "
             f"(-2 earliest, -1 latest), is {value!r}"

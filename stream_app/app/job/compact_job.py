@@ -192,8 +192,8 @@ class _Compaction:
         moved = move_postponed(table, {partition for partition, _ in waiting})
         if moved is None:
             return
-        if (why := moved.outcome.conflict) is not None:
-            _LOG.warning("postponed rows of %s stay where they are: %s", table.label, why)
+        if (conflict := moved.outcome.conflict) is not None:
+            _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
         self._say(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
 

@@ -161,7 +161,7 @@ class _IngestJob:
         committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
         self._run_stream(committer, feeds, reading)
         check_none_held(committer.tables.held.by_name)
-        check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
+        check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""

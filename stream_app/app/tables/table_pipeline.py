@@ -215,11 +215,11 @@ class RowSettings:
         if not chosen:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
-        of_rows = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
+        row_columns = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(chosen))),
             merges_by_key=self.schema.kind.merges_by_key,
-            known_columns=KnownColumns.CERTAIN if of_messages else of_rows,
+            known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
         )
 
     def _expectations(self) -> Step | None:

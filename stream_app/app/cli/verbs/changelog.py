@@ -188,7 +188,7 @@ def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogF
         None if columns is None else tuple(columns),
         None if args.where is None else row_filter(args.where, table.schema),
     )
-    how = Following(
+    following = Following(
         start=start,
         end=args.end,
         follow=args.follow,
@@ -197,7 +197,7 @@ def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogF
     )
     kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
     schema = pa.schema([kind, snapshot, *list(read.schema)[1:]])
-    return ChangelogFollow(read, how), schema
+    return ChangelogFollow(read, following), schema
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:

@@ -284,10 +284,12 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
 
 
 def _checked(table: SourceTable) -> SourceTable:
-    odd = [column.name for column in table.columns if "`" in column.name and '"' in column.name]
-    if odd:
+    unquotable = [
+        column.name for column in table.columns if "`" in column.name and '"' in column.name
+    ]
+    if unquotable:
         raise WrongSourceError(
-            f"the column {odd[0]!r} has a name that no configuration can spell",
+            f"the column {unquotable[0]!r} has a name that no configuration can spell",
             fix="rename it at the source",
         )
     return table

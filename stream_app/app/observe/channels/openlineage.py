@@ -256,7 +256,7 @@ class LineageEvents(JobListener):
 
     def _event(self, state: RunState, run: Run) -> RunEvent:
         kind = "BATCH" if self.is_batch else "STREAMING"
-        of_job: dict[str, JobFacet] = {
+        job_facets: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
         }
         source = self.tables.source
@@ -264,7 +264,7 @@ class LineageEvents(JobListener):
             eventType=state,
             eventTime=_iso_time(self.clock.now_ms()),
             run=run,
-            job=Job(self.namespace, self.tables.name, of_job),
+            job=Job(self.namespace, self.tables.name, job_facets),
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
             outputs=[

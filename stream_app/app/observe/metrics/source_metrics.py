@@ -122,8 +122,8 @@ class SourceMetrics:
             self._lag = lag
             self._set_table_lags(behind)
         if self._is_known:
-            for of_table in {of_table for of_table, _ in dict(self._newest_s)}:
-                self._export_age(of_table)
+            for table in {table for table, _ in dict(self._newest_s)}:
+                self._export_age(table)
         for partition, count in behind.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)

@@ -122,13 +122,13 @@ def run(args: argparse.Namespace) -> int:
     count = len(expiry.partitions)
 
     def drop() -> Iterator[str]:
-        left = count
-        for done in expire.execute(expiry):
-            yield f"snapshot {done.snapshot.snapshot_id} drops them"
-            left -= len(done.partitions)
-        if left:
-            yield f"kept, because of writes meanwhile: {counted(left, 'partition')}"
-        yield f"dropped {counted(count - left, 'partition')}"
+        remaining = count
+        for expired in expire.execute(expiry):
+            yield f"snapshot {expired.snapshot.snapshot_id} drops them"
+            remaining -= len(expired.partitions)
+        if remaining:
+            yield f"kept, because of writes meanwhile: {counted(remaining, 'partition')}"
+        yield f"dropped {counted(count - remaining, 'partition')}"
 
     return run_upkeep(args, _plan_lines(table, expiry), drop, is_empty=not count)
 
