@@ -46,12 +46,8 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import (
-    bucket_assigner,
-    bucket_writer,
-    compact_bucket,
-    table_write,
-)
+from stream_app.table.kinds.bucket_compaction import compact_bucket
+from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import flushed_files

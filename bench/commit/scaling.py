@@ -40,15 +40,15 @@ from stream_app.model.files.bucket_change import BucketChange, ManifestCommittab
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.spark.session import start_session
-from stream_app.spark.spark_compactions import SparkCompactions
+from stream_app.spark.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.counting_file_io import CountingFileIO
@@ -164,7 +164,7 @@ def epochs(
         io.read.clear()
         began = time.process_time()
         commit.follow_and_wait()
-        done: EpochCommit = commit.commit_epoch(epoch, changes)
+        done: EpochOutcome = commit.commit_epoch(epoch, changes)
         spent = time.process_time() - began
         kinds = Counter(operation for operation, _ in io.operations)
         yield EpochCost(spent, kinds, sum(io.read.values()), len(done.compactions))
@@ -180,7 +180,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         keep_update_before=True,
     )
     table_plan = TablePlan(table=table, message_format=message_format("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, shape=EpochShape(tasks=1))))
+    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=1))))
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
@@ -329,7 +329,7 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
             small.table, small.table.snapshots.latest(), None
         ).items()
     ]
-    compactions = SparkCompactions(spark, 1)
+    compactions = SparkCompactionQueue(spark, 1)
 
     def alone() -> None:
         for request in requests:

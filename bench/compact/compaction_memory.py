@@ -28,7 +28,7 @@ from bench.write.memory import BUDGET, peak
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.opening import create_or_open
 
 VALUE_BYTES = 100

@@ -5,7 +5,7 @@
 The job chooses rules by the bytes that compactions write. Here each candidate also costs money: the
 core's time to rewrite, requests of flushes, of compactions and of readers, and a reader's time for
 each run. Buckets are simulated as the job does it. A line compares the job's choice with the
-cheapest of all rules, over buckets of many shapes. ADR 49 has what follows.
+cheapest of all rules, over buckets of many sizes. ADR 49 has what follows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import product
 
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.planning.compact.compaction_policy import (
-    BucketShape,
+    BucketSizes,
     FixedRules,
     candidates,
     choose_rules,
@@ -67,13 +67,13 @@ class Bucket:
 
     def choice(self, freshness: int) -> SimulatedCost:
         """The cost of the job's choice."""
-        shape = BucketShape(
+        sizes = BucketSizes(
             size=round(self.flush_mb * MB) * self.flushes,
             flush=round(self.flush_mb * MB),
             level=self.num_levels - 1,
             num_levels=self.num_levels,
         )
-        return self.cost(choose_rules(shape, UniversalCompaction(), FixedRules(), freshness).rules)
+        return self.cost(choose_rules(sizes, UniversalCompaction(), FixedRules(), freshness).rules)
 
     def cost(self, rules: UniversalCompaction) -> SimulatedCost:
         """The cost of some rules."""

@@ -34,7 +34,7 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose_rules
+from stream_app.planning.compact.compaction_policy import BucketSizes, FixedRules, choose_rules
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
@@ -237,7 +237,7 @@ def simulated_bucket(
 
 
 class Simulation:
-    """One simulated run, with the steps of `table.job.stream_commit`."""
+    """One simulated run, with the steps of `table.job.stream_table_commit`."""
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load
@@ -337,20 +337,20 @@ def goals(flushes: int) -> Iterator[Goal]:
 
 
 def decision_lines() -> Iterator[str]:
-    """What a choice costs: of shapes that no bucket had before, and of known ones."""
+    """What a choice costs: of sizes that no bucket had before, and of known ones."""
     rules, took = UniversalCompaction(), list[float]()
-    shapes = [
-        BucketShape(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+    buckets = [
+        BucketSizes(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
     ]
     for _ in range(2):
-        for shape in shapes:
+        for sizes in buckets:
             begun = time.process_time()
-            choose_rules(shape, rules, FixedRules(), FRESHNESS)
+            choose_rules(sizes, rules, FixedRules(), FRESHNESS)
             took.append(1000 * (time.process_time() - begun))
-    first, again = took[: len(shapes)], took[len(shapes) :]
+    first, again = took[: len(buckets)], took[len(buckets) :]
     yield (
-        f"a choice: {min(first):.0f} to {max(first):.0f} ms of the processor for a shape that is "
-        f"not known, {max(again):.2f} ms for a known one"
+        f"a choice: {min(first):.0f} to {max(first):.0f} ms of the processor for sizes that are "
+        f"not known, {max(again):.2f} ms for known ones"
     )
 
 

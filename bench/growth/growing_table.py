@@ -27,12 +27,8 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.kinds.table_kind_registry import (
-    bucket_assigner,
-    bucket_writer,
-    compact_bucket,
-    table_write,
-)
+from stream_app.table.kinds.bucket_compaction import compact_bucket
+from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import BucketWriter, flushed_files
 

@@ -40,7 +40,7 @@ from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
@@ -167,7 +167,7 @@ class DatabaseJob:
         self.batch = EpochCommitter(
             EpochRounds(
                 tables=tables,
-                shape=EpochShape(
+                settings=EpochSettings(
                     tasks=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
                 ),
                 runner=self.runner,

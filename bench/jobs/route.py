@@ -37,8 +37,8 @@ from bench.process_time import ProcessorMeter
 from bench.shop.shop_changes import fresh_folder, shop_format, shop_schema
 from bench.shop.shop_topic import TOPIC, fill_topic, write_messages
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.epoch.frame_epochs import route_blocks
+from stream_app.spark.epoch.dataframe_epochs import route_blocks
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.table.opening import create_or_open
 
 CORES = 2
@@ -121,7 +121,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
         part = TablePlan(table=table, message_format=shop_format(schema))
-        plan = EpochPlan(tables={0: part}, shape=EpochShape(tasks=CORES))
+        plan = EpochPlan(tables={0: part}, settings=EpochSettings(tasks=CORES))
         chosen = {name: piece for name, piece in pieces(plan).items() if not only or name in only}
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)

@@ -32,7 +32,8 @@ from bench.compact.compaction import (
     sorted_runs,
 )
 from bench.steps import file_rows
-from stream_app.table.kinds.table_kind_registry import bucket_writer, compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
+from stream_app.table.kinds.table_kind_registry import bucket_writer
 from stream_app.table.write.bucket_writer import flushed_files
 
 ROWS = 400_000

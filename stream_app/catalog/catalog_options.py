@@ -140,8 +140,8 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key in options:
         is_header = key.startswith(HEADER_PREFIX)
         if key.startswith(TABLE_DEFAULT_OPTION_PREFIX):
-            of_table = {key.removeprefix(TABLE_DEFAULT_OPTION_PREFIX): options[key]}
-            yield from ((key, problem) for problem in table_option_problems(of_table))
+            table_options = {key.removeprefix(TABLE_DEFAULT_OPTION_PREFIX): options[key]}
+            yield from ((key, problem) for problem in table_option_problems(table_options))
         elif key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
         elif kind is not None and not _takes(kind, key):

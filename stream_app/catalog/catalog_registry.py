@@ -56,8 +56,8 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
         UsageError: an option is unknown, wrong or missing.
         StorageError, NoAccessError: the catalog does not answer, or refuses this user.
     """
-    of_store = store_options(options)
-    options = {key: value for key, value in options.items() if key not in of_store}
+    file_options = store_options(options)
+    options = {key: value for key, value in options.items() if key not in file_options}
     check_options(options, section)
     if METASTORE.read(options) == "hive":
         options = with_hive_site(options, os.environ)
@@ -67,7 +67,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
             where=section,
             fix="set 'warehouse': the folder of all databases, or a REST catalog's name of it",
         )
-    return _KINDS[METASTORE.read(options)](options, clock, of_store)
+    return _KINDS[METASTORE.read(options)](options, clock, file_options)
 
 
 def _file_system(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int32s, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.ddl_text import DdlOf, DdlText
-from stream_app.cdc.json_documents import JsonNumber, load_document
+from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.source_tables import NO_TABLE
 
 _SIGNS = ('"ddl"', '"sql"')

@@ -122,29 +122,29 @@ class LoweredDecode:
             origin = None if code == NO_TABLE else origins.tables[code]
             part = self._of_one(origin, messages.take(pa.array(at)))
             parts.append(moved_results(part, at.astype(np.int32)))
-        whole = functools.reduce(joined_results, parts)
-        return replace(whole, bad=whole.bad.sort_by(BAD_RECORD_ORDER))
+        joined = functools.reduce(joined_results, parts)
+        return replace(joined, bad=joined.bad.sort_by(BAD_RECORD_ORDER))
 
     def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
         spelled = self._spelled.setdefault(origin, {})
-        done: DecodedBatch | None = None
+        finished: DecodedBatch | None = None
         begin, tried = 0, set[str]()
         if messages.num_rows:
             self._learn(spelled, messages, 0, ())
         while True:
-            rest = messages.slice(begin)
-            decoded = self._decoded(spelled, rest)
-            at, names = self._respelled(spelled, rest, decoded)
+            unread = messages.slice(begin)
+            decoded = self._decoded(spelled, unread)
+            at, names = self._respelled(spelled, unread, decoded)
             if at is not None:
-                decoded = self._decoded(spelled, rest.slice(0, at))
+                decoded = self._decoded(spelled, unread.slice(0, at))
             decoded = moved_results(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
-            done = decoded if done is None else joined_results(done, decoded)
+            finished = decoded if finished is None else joined_results(finished, decoded)
             if at is None:
-                return done
+                return finished
             tried = tried if at == 0 else set()
             # A message that has a column in two spellings asks for both in turn.
-            self._learn(spelled, rest, at, [*names, *tried])
+            self._learn(spelled, unread, at, [*names, *tried])
             tried.update(names)
             begin += at
 

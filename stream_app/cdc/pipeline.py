@@ -146,8 +146,8 @@ class Pipeline:
 def _reason(error: Exception) -> str:
     """Return the error and the place where it was raised, as a reason for the quarantine."""
     [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
-    said = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
+    error_line = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
     return (
-        f"the decoder failed with {type(error).__name__}: {said} "
+        f"the decoder failed with {type(error).__name__}: {error_line} "
         f"({innermost.name}, {innermost.filename.rpartition('/')[2]}:{innermost.lineno})"
     )

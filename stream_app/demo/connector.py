@@ -92,13 +92,13 @@ def captured_tables() -> dict[str, ShopTable]:
 
 
 def _envelope(key: str, value: str) -> Envelope:
-    of_key, of_value = json.loads(key)["schema"], json.loads(value)["schema"]
-    [image] = [field for field in of_value["fields"] if field["field"] == "after"]
+    key_schema, value_schema = json.loads(key)["schema"], json.loads(value)["schema"]
+    [image] = [field for field in value_schema["fields"] if field["field"] == "after"]
     return Envelope(
         columns={column["field"]: column.get("name", "") for column in image["fields"]},
-        key=tuple(column["field"] for column in of_key["fields"]),
-        key_schema=_json(of_key),
-        value_schema=_json(of_value),
+        key=tuple(column["field"] for column in key_schema["fields"]),
+        key_schema=_json(key_schema),
+        value_schema=_json(value_schema),
     )
 
 

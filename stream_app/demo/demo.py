@@ -109,7 +109,7 @@ class DemoCatalog:
 
     def settings(self) -> list[str]:
         """Return the settings that ``--catalog`` adds to the job's configuration."""
-        of_tables = {
+        table_options = {
             "metadata.iceberg.storage": "table-location",
             "metadata.iceberg.format-version": "3",
             "deletion-vectors.enabled": "true",
@@ -117,7 +117,7 @@ class DemoCatalog:
         }
         return [
             *(f"catalog.{key}={self._options[key]}" for key in ("metastore", "uri")),
-            *(f"sync.options.{key}={value}" for key, value in of_tables.items()),
+            *(f"sync.options.{key}={value}" for key, value in table_options.items()),
         ]
 
     def write_file(self) -> str:
@@ -185,14 +185,14 @@ class DemoFolder:
             UsageError: something that is in the way is not the demo's.
         """
         mark = self.work / _MARK
-        mine = mark.exists()
-        if mine and self.database.exists() and mark.read_text() not in ("", self._state()):
+        is_own = mark.exists()
+        if is_own and self.database.exists() and mark.read_text() not in ("", self._state()):
             raise UsageError(
                 f"{self.database} has been written since the demo made it",
                 fix="choose another folder with --dir, or delete the tables yourself",
             )
         for path in (self.work, self.database):
-            if path.exists() and not mine:
+            if path.exists() and not is_own:
                 raise UsageError(
                     f"{path} is there already and is not an earlier demo's",
                     fix="choose another folder with --dir",

@@ -149,7 +149,7 @@ def _table_text(table: TableProgress) -> Text:
 def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> Panel:
     """Draw for each table its source, its files and, with a catalog, PyIceberg's result."""
     columns = ["in the shop's memory", "read from the files"]
-    if has_iceberg := any(len(of_table) > len(columns) for of_table in sides.values()):
+    if has_iceberg := any(len(table_sides) > len(columns) for table_sides in sides.values()):
         columns = ["shop's memory", "files", "PyIceberg"]
     grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
     grid.add_row("", "rows", *columns, style="dim")

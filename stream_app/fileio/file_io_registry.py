@@ -1,7 +1,14 @@
-"""Chooses the store of a location by its scheme; a new store is a folder and a line in `STORES`.
+"""Chooses the store of a location by its scheme.
 
-`_FOREIGN` has the schemes that only Paimon supports, so that an error can name their stores.
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
+
+A new store is a folder beside `s3` that declares a `Store`, and a word in `STORES`. Also change:
+
+* `_FOREIGN`, which has the schemes of stores that stream_app does not know, for an error.
+* `model`, where a module such as `s3_store_options` declares its options.
+* `app.launch.jars`, if Spark needs jars for it: `_STORE_JARS` has them by `SparkAccess.jars`.
+* Two errors that list locations: in `local_file_io.local_path` and `app.config.values.folder`.
+* The contract about stores in `pyproject.toml`, and an extra if the store needs packages.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """

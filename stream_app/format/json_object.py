@@ -125,8 +125,8 @@ def _java_text(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _corrupt(file_kind: str, why: str) -> CorruptFileError:
+def _corrupt(file_kind: str, reason: str) -> CorruptFileError:
     return CorruptFileError(
-        f"cannot read a {file_kind} file: {why}",
+        f"cannot read a {file_kind} file: {reason}",
         fix="restore the file from a backup, or roll the table back to a tag",
     )

@@ -70,8 +70,8 @@ def type_object(data_type: DataType) -> object:
     if data_type.key is not None:
         value["key"] = type_object(data_type.key)
     if data_type.element is not None:
-        of_map = data_type.root is TypeRoot.MAP
-        value["value" if of_map else "element"] = type_object(data_type.element)
+        is_map = data_type.root is TypeRoot.MAP
+        value["value" if is_map else "element"] = type_object(data_type.element)
     if data_type.root is TypeRoot.VECTOR:
         value["length"] = data_type.length
     if data_type.root is TypeRoot.ROW:

@@ -42,14 +42,14 @@ class HeaderHeads:
         codes = map(library().message_headers, pointers.tolist(), _addresses(lists).tolist())
         deque(codes, maxlen=0)
         for column, name in (("key", self.headers.key), ("value", self.headers.value)):
-            at = messages.schema.get_field_index(column)
+            position = messages.schema.get_field_index(column)
             heads = _cells(lists, name.encode())
             if heads.null_count < len(heads):
-                cells = messages.column(at)
+                cells = messages.column(position)
                 magic = pa.scalar(self.headers.magic, pa.binary())
                 behind = pc.binary_join_element_wise(magic, heads, cells, b"")
                 messages = messages.set_column(
-                    at, messages.schema.field(at), pc.coalesce(behind, cells)
+                    position, messages.schema.field(position), pc.coalesce(behind, cells)
                 )
         return messages
 
@@ -58,14 +58,14 @@ def _cells(lists: Int64s, name: bytes) -> pa.Array:
     """Return the newest header of a name in each list; null without one."""
     values: Int64s = np.zeros(len(lists), np.int64)
     lengths: Int64s = np.zeros(len(lists), np.int64)
-    some = np.flatnonzero(lists)
+    rows = np.flatnonzero(lists)
     deque(
         map(
             library().header_get_last,
-            lists[some].tolist(),
+            lists[rows].tolist(),
             repeat(name),
-            _addresses(values)[some].tolist(),
-            _addresses(lengths)[some].tolist(),
+            _addresses(values)[rows].tolist(),
+            _addresses(lengths)[rows].tolist(),
         ),
         maxlen=0,
     )

@@ -85,12 +85,12 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
         for topic, partitions in newest.items()
         for partition, end in partitions.items()
     }
-    whole = sum(sizes.values())
-    if limit is None or whole <= limit:
+    total = sum(sizes.values())
+    if limit is None or total <= limit:
         return newest
 
     def ends_at(topic: str, partition: str, end: int) -> int:
-        share = limit * (sizes[topic, partition] / whole)
+        share = limit * (sizes[topic, partition] / total)
         # Each partition gets at least one message, so that none starves.
         taken = math.ceil(share) if share < 1 else math.floor(share)
         return min(end, _begin(begin, topic, partition) + taken)

@@ -109,12 +109,12 @@ def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     Args:
         pieces: the least number of ranges, where these are large enough.
     """
-    whole = sum(offset_range.size for offset_range in ranges)
-    if len(ranges) >= pieces or not whole:
+    total = sum(offset_range.size for offset_range in ranges)
+    if len(ranges) >= pieces or not total:
         return list(ranges)
     cut_ranges: list[OffsetRange] = []
     for offset_range in ranges:
-        parts = min(round(pieces * offset_range.size / whole), offset_range.size // PIECE_MIN)
+        parts = min(round(pieces * offset_range.size / total), offset_range.size // PIECE_MIN)
         ends = [
             offset_range.begin + offset_range.size * at // max(parts, 1)
             for at in range(max(parts, 1) + 1)

@@ -172,8 +172,8 @@ class RangeReader:
             self._started.append(chosen)
 
     def _stop_first(self) -> None:
-        done = self._started.popleft()
-        self._client.stop(done.topic, done.partition)
+        read_range = self._started.popleft()
+        self._client.stop(read_range.topic, read_range.partition)
 
     def _read_first(self) -> Iterator[pa.RecordBatch]:
         whole = self._started[0]

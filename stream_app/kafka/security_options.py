@@ -282,13 +282,13 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
             "sasl.oauthbearer.token.endpoint.url", "is missing: where tokens are given"
         )
     yield "sasl.oauthbearer.method", "oidc"
-    for ours, theirs in (
+    for option, librdkafka_option in (
         ("clientId", "sasl.oauthbearer.client.id"),
         ("clientSecret", "sasl.oauthbearer.client.secret"),
         ("scope", "sasl.oauthbearer.scope"),
     ):
-        if ours in options:
-            yield theirs, options[ours]
+        if option in options:
+            yield librdkafka_option, options[option]
     if extensions:
         yield "sasl.oauthbearer.extensions", ",".join(extensions)
 

@@ -61,7 +61,7 @@ CROSS_PARTITION_KEYED = replace(
     bucket_mode="by an index of all keys: a key of any partition finds its older row",
     crosses_partitions=True,
 )
-POSTPONE_KEYED = replace(_KEYED, bucket_mode="by a later compaction", postpones=True)
+POSTPONED_KEYED = replace(_KEYED, bucket_mode="by a later compaction", postpones=True)
 BUCKETED_APPEND = replace(_APPEND, bucket_mode=_BY_HASH, has_bucket_number=True)
 APPEND = replace(
     _APPEND,
@@ -69,7 +69,7 @@ APPEND = replace(
     has_buckets=False,
 )
 KIND_TRAITS = (
-    *(KEYED, PARTITION_LOOKUP_KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONE_KEYED),
+    *(KEYED, PARTITION_LOOKUP_KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONED_KEYED),
     *(BUCKETED_APPEND, APPEND),
 )
 """The traits of all kinds of tables: Paimon's, and `PARTITION_LOOKUP_KEYED`."""
@@ -88,7 +88,7 @@ def kind_traits(
     if bucket == NOT_FIXED:
         return DYNAMIC_KEYED if {*partition_keys} <= {*primary_keys} else CROSS_PARTITION_KEYED
     if bucket < 1:
-        return POSTPONE_KEYED
+        return POSTPONED_KEYED
     return PARTITION_LOOKUP_KEYED if looks_up_partition else KEYED
 
 

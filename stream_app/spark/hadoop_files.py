@@ -92,9 +92,9 @@ class HadoopFiles:
             stream.close()
         return temporary
 
-    def _rename(self, temporary: Any, path: str, how: str) -> None:
+    def _rename(self, temporary: Any, path: str, option_name: str) -> None:
         rename = getattr(self._java.org.apache.hadoop.fs, "Options$Rename")
-        options = java_array(self.spark, rename, [getattr(rename, how)])
+        options = java_array(self.spark, rename, [getattr(rename, option_name)])
         target = self._path(path)
         context = self._java.org.apache.hadoop.fs.FileContext
         context.getFileContext(target.toUri(), self._configuration).rename(
@@ -134,8 +134,8 @@ def _errors_of(path: str) -> Iterator[None]:
         kind = _kind(error)
         if kind == "FileNotFoundException":
             raise FileNotFoundError(errno.ENOENT, "there is no such file", path) from None
-        said = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
-        failure = OSError(errno.EIO, said, path)
+        error_text = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
+        failure = OSError(errno.EIO, error_text, path)
         failure.add_note(
             "check that Spark has the file system's jars (spark.jars, spark.jars.packages) and "
             "settings (spark.hadoop.…)"

@@ -208,10 +208,10 @@ def _master(settings: Mapping[str, str]) -> str:
 
 def _throughput(chosen: str) -> str:
     """Put `THROUGHPUT` before the user's options, because Java's last option counts."""
-    ours = [
+    throughput_options = [
         option
         for option in THROUGHPUT
         # Java refuses to start with two collectors.
         if not (_COLLECTOR.match(option) and _COLLECTOR.search(chosen))
     ]
-    return " ".join((*ours, chosen)).strip()
+    return " ".join((*throughput_options, chosen)).strip()

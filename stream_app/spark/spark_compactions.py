@@ -34,7 +34,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.spark.task_errors import readable_error
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.storage_errors import storage_errors
 
 _LOG = logging.getLogger(__name__)
@@ -79,17 +79,17 @@ def shared_count(sizes: Iterable[int]) -> int:
     return count
 
 
-Work = tuple[FileStoreTable, CompactRequest]
+QueuedCompaction = tuple[FileStoreTable, CompactRequest]
 
 
 @dataclass(order=True, slots=True)
 class _Waiting:
     rank: float
-    work: Work | None = field(compare=False)
+    compaction: QueuedCompaction | None = field(compare=False)
     future: Future[BucketChange] = field(compare=False, default_factory=Future)
 
 
-class SparkCompactions:
+class SparkCompactionQueue:
     """The job's compaction queue, ordered by urgency, and the threads that serve it.
 
     Attributes:
@@ -142,26 +142,30 @@ class SparkCompactions:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while True:
             first = self._queue.get()
-            if first.work is None or self._closed.is_set():
+            if first.compaction is None or self._closed.is_set():
                 _drop(first)
                 return
             batch = [
                 waiting
-                for waiting in (first, *self._behind(first.work))
+                for waiting in (first, *self._behind(first.compaction))
                 if waiting.future.set_running_or_notify_cancel()
             ]
-            works = [waiting.work for waiting in batch if waiting.work is not None]
-            runs_on_driver = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
+            compactions = [
+                waiting.compaction for waiting in batch if waiting.compaction is not None
+            ]
+            runs_on_driver = (
+                len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
+            )
             if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue
-            for waiting, work in zip(batch, works, strict=True):
+            for waiting, compaction in zip(batch, compactions, strict=True):
                 try:
-                    change = _change_here(work) if runs_on_driver else None
-                    waiting.future.set_result(change or self._run([work])[0])
+                    change = _change_here(compaction) if runs_on_driver else None
+                    waiting.future.set_result(change or self._run([compaction])[0])
                 except BaseException as error:
                     waiting.future.set_exception(error)
 
-    def _behind(self, first: Work) -> list[_Waiting]:
+    def _behind(self, first: QueuedCompaction) -> list[_Waiting]:
         """Remove from the queue the requests that can share a job with this one."""
         taken: list[_Waiting] = []
         sizes = [_size(first)]
@@ -171,8 +175,8 @@ class SparkCompactions:
                     following = self._queue.get_nowait()
                 except queue.Empty:
                     return taken
-                if following.work is not None:
-                    sizes.append(_size(following.work))
+                if following.compaction is not None:
+                    sizes.append(_size(following.compaction))
                 if shared_count(sizes) < len(taken) + 2:
                     self._queue.put(following)  # its rank is its place
                     return taken
@@ -181,7 +185,9 @@ class SparkCompactions:
     def _run_together(self, batch: Sequence[_Waiting]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
-            changes = self._run([waiting.work for waiting in batch if waiting.work is not None])
+            changes = self._run(
+                [waiting.compaction for waiting in batch if waiting.compaction is not None]
+            )
         except BaseException as error:
             _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
             return False
@@ -189,21 +195,21 @@ class SparkCompactions:
             waiting.future.set_result(change)
         return True
 
-    def _run(self, works: Sequence[Work]) -> list[BucketChange]:
+    def _run(self, compactions: Sequence[QueuedCompaction]) -> list[BucketChange]:
         """Run compactions in one job with one task, and return their changes in order."""
-        self._context.setJobDescription(_description(works))
+        self._context.setJobDescription(_description(compactions))
 
         def compact(_: int) -> Any:
             answers: list[tuple[BucketChange, Counter[str]]] = []
             try:
-                for table, request in works:
+                for table, request in compactions:
                     before = Counter(table.store_requests())
                     with storage_errors(table.location):
                         change = compact_bucket(table, request)
                     answers.append((change, Counter(table.store_requests()) - before))
             except BaseException:
-                for work, answer in zip(works, answers, strict=False):
-                    work[0].discard([answer[0]])
+                for compaction, answer in zip(compactions, answers, strict=False):
+                    compaction[0].discard([answer[0]])
                 raise
             return answers
 
@@ -211,17 +217,17 @@ class SparkCompactions:
             [answers] = self._context.parallelize([0], 1).map(compact).collect()
         except Exception as error:
             raise readable_error(error) from None
-        for (table, _), (_, requests) in zip(works, answers, strict=True):
-            table.add_store_requests(requests)
+        for (table, _), (_, store_requests) in zip(compactions, answers, strict=True):
+            table.add_store_requests(store_requests)
         return [change for change, _ in answers]
 
 
-def _change_here(work: Work) -> BucketChange | None:
+def _change_here(compaction: QueuedCompaction) -> BucketChange | None:
     """Return the change by a compaction in this process, or None after a failure.
 
     Spark then repeats the compaction.
     """
-    table, request = work
+    table, request = compaction
     try:
         return compact_bucket(table, request)
     except Exception as error:
@@ -229,22 +235,22 @@ def _change_here(work: Work) -> BucketChange | None:
         return None
 
 
-def _read_bytes(works: Sequence[Work]) -> int:
+def _read_bytes(compactions: Sequence[QueuedCompaction]) -> int:
     """Return the number of bytes that compactions read, lookups of older rows included."""
-    above = (file.file_size for _, request in works for file in request.above)
-    return sum(map(_size, works)) + sum(above)
+    above = (file.file_size for _, request in compactions for file in request.above)
+    return sum(map(_size, compactions)) + sum(above)
 
 
-def _size(work: Work) -> int:
-    return work[1].unit.total_size
+def _size(compaction: QueuedCompaction) -> int:
+    return compaction[1].unit.total_size
 
 
-def _description(works: Sequence[Work]) -> str:
+def _description(compactions: Sequence[QueuedCompaction]) -> str:
     """Describe a job for Spark's own page."""
-    table, request = works[0]
+    table, request = compactions[0]
     unit = request.unit
     where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
-    more = f" and {len(works) - 1} small compactions more" if len(works) > 1 else ""
+    more = f" and {len(compactions) - 1} small compactions more" if len(compactions) > 1 else ""
     return (
         f"compact {where}: {len(unit.files)} files into level {unit.output_level} "
         f"({unit.reason}){more}"
@@ -252,7 +258,7 @@ def _description(works: Sequence[Work]) -> str:
 
 
 def _drop(waiting: _Waiting) -> None:
-    if waiting.work is not None and waiting.future.set_running_or_notify_cancel():
+    if waiting.compaction is not None and waiting.future.set_running_or_notify_cancel():
         waiting.future.set_exception(StoppedError("the job ends before this compaction begins"))
 
 
@@ -260,7 +266,7 @@ def _drop(waiting: _Waiting) -> None:
 class SparkCompactExecutor:
     """Implements `CompactExecutor` for one table of a job."""
 
-    compactions: SparkCompactions
+    compactions: SparkCompactionQueue
     table: FileStoreTable
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:

@@ -47,9 +47,9 @@ def readable_error(error: BaseException) -> BaseException:
     if isinstance(error, OSError):
         return storage_error(error)
     text = str(error)
-    ours = _ours(text)
-    if ours is not None:
-        return ours
+    own_error = _ours(text)
+    if own_error is not None:
+        return own_error
     if _CONCURRENT.search(text):
         return CommitConflictError(
             "another process works with the same checkpoint",

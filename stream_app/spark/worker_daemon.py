@@ -33,7 +33,7 @@ PRELOADED = (
     "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",
-    "stream_app.table.kinds.table_kind_registry",
+    "stream_app.table.kinds.bucket_compaction",
 )
 
 
@@ -69,13 +69,13 @@ def without_archives(path: list[str]) -> list[str]:
     """Return an import path without those of Spark's archives that no task needs."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
-    rest = [entry for entry in path if entry not in archives]
-    installed = PathFinder.find_spec("pyspark", rest)
+    remaining = [entry for entry in path if entry not in archives]
+    installed = PathFinder.find_spec("pyspark", remaining)
     if installed is None or installed.origin is None:
         return path
     # A zip …/pyspark/python/lib/pyspark.zip holds what lies in …/pyspark itself.
     home = Path(installed.origin).resolve().parent
-    return rest if all(home in Path(entry).resolve().parents for entry in archives) else path
+    return remaining if all(home in Path(entry).resolve().parents for entry in archives) else path
 
 
 def _is_spark_jar(entry: str) -> bool:

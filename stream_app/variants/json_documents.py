@@ -81,9 +81,9 @@ def _encoded(document: Any, names: NameNumbers, level: int) -> bytes:
 
 def _number(text: str) -> bytes:
     if len(text.lstrip("-")) <= _INT64_DIGITS and "." not in text and "e" not in text.lower():
-        whole = int(text)
-        if whole in _INT64:
-            return scalars.integer(whole)
+        number = int(text)
+        if number in _INT64:
+            return scalars.integer(number)
     if _DIGITS.fullmatch(text):
         decimal = scalars.decimal(Decimal(text))
         if decimal is not None:

@@ -68,18 +68,18 @@ def _whole(
     row: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> bytes:
     """Reassemble one value of a column of this type; `names` numbers its members' names."""
-    typed, rest = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
+    typed, residual = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
     if typed is None:
-        if rest is None:
+        if residual is None:
             raise MalformedVariantError
-        return _renamed(Variant(rest, metadata), names)
+        return _renamed(Variant(residual, metadata), names)
     typed_kind = data_type.field(layout.TYPED_VALUE).type
     if pa.types.is_struct(typed_kind):
         members = _typed_members(typed, typed_kind, metadata, names)
-        if rest is not None:
-            members += _renamed_members(Variant(rest, metadata), names)
+        if residual is not None:
+            members += _renamed_members(Variant(residual, metadata), names)
         return object_of(members, names)
-    if rest is not None:
+    if residual is not None:
         raise MalformedVariantError
     if pa.types.is_list(typed_kind):
         inner = typed_kind.value_type

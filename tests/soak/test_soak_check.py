@@ -15,7 +15,7 @@ import pytest
 
 from bench.shop.shop_orders import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_table
 from tests.soak.soak_check import SoakCheck
 from tests.support.histories.topic_model import TopicModel

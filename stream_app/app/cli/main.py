@@ -29,7 +29,7 @@ from stream_app import __version__
 from stream_app.app.cli.verb_list import VERBS, Verb
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
-from stream_app.app.observe.monitoring.job_log import quiet_libraries
+from stream_app.app.observe.channels.job_log import quiet_libraries
 from stream_app.errors import FAILED, OPERATOR_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
 

@@ -4,7 +4,7 @@ The verbs of `cli` and the program of `submit` call it. The environment override
 ``--set KEY=VALUE`` overrides both. In a variable such as ``STREAM_APP_SOURCE__MIN_PARTITIONS`` two
 underscores stand for a dot, and one for a hyphen. Nested tables and dotted keys mean the same,
 because all keys are flattened to dotted keys. All problems are reported at once, each with its key
-and the origin of its value. Relative paths are relative to the current directory, like those of
+and what gave its value. Relative paths are relative to the current directory, like those of
 spark-submit.
 """
 
@@ -153,9 +153,9 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         secrets=Secrets(secret_texts(settings, environ)),
     )
     for key, problem in _joint_problems(config, given_keys):
-        of_key = (name for name in settings if f"{name}.".startswith(f"{key}."))
-        origin = next((settings[name].origin for name in of_key), str(path))
-        problems.append(f"{origin}: {written_key(key)}: {problem}")
+        key_settings = (name for name in settings if f"{name}.".startswith(f"{key}."))
+        given_by = next((settings[name].given_by for name in key_settings), str(path))
+        problems.append(f"{given_by}: {written_key(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
         lines = "\n".join(f"  - {line}" for line in problems)
@@ -164,7 +164,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
 
 
 def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> SingleTableOrDatabase:
-    of_job: dict[str, Any] = {
+    job_settings: dict[str, Any] = {
         "source": SourceConfig(**values["source"]),
         "expectations": ExpectationsConfig(**values["expectations"]),
         "checkpoint": stream.checkpoint,
@@ -173,8 +173,8 @@ def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> Singl
         "share": TableShare.parsed(stream.share or ""),
     }
     if values["sync"]:
-        return WholeDatabase(sync=SyncConfig(**values["sync"]), **of_job)
-    return SingleTable(table=TableConfig(**values["table"]), **of_job)
+        return WholeDatabase(sync=SyncConfig(**values["sync"]), **job_settings)
+    return SingleTable(table=TableConfig(**values["table"]), **job_settings)
 
 
 def _warehouse_of_catalog(
@@ -206,7 +206,7 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                 )
             _store_setting(values[section], section, key, setting)
         except WrongValueError as problem:
-            problems.append(f"{setting.origin}: {written_key(full_key)}: {problem}")
+            problems.append(f"{setting.given_by}: {written_key(full_key)}: {problem}")
     return values
 
 
@@ -218,8 +218,8 @@ def _store_setting(
         return
     for prefix, family in PREFIXES.get(section, {}).items():
         if key.startswith(prefix):
-            rest = key.removeprefix(prefix)
-            section_values.setdefault(family.name, {})[rest] = family.read(setting, rest)
+            name = key.removeprefix(prefix)
+            section_values.setdefault(family.name, {})[name] = family.read(setting, name)
             return
     if (converter := KEYS[section].get(key)) is None:
         raise WrongValueError(_unknown_key(section, key))

@@ -228,7 +228,7 @@ def _resolved(
         try:
             text = referred_value(reference, environ)
         except NotThereError as error:
-            problems.append(f"{setting.origin}: {written_key(key)}: {error}")
+            problems.append(f"{setting.given_by}: {written_key(key)}: {error}")
             return ""
         if is_hidden or is_secret(reference[2]):
             secrets.append(text)

@@ -80,7 +80,10 @@ def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> 
     for key, setting in settings.items():
         name, _, rest = key.partition(".")
         by_name.setdefault(name, {})[rest] = setting.value
-    return [_cluster(name, of_cluster, first) for name, of_cluster in sorted(by_name.items())]
+    return [
+        _cluster(name, cluster_settings, first)
+        for name, cluster_settings in sorted(by_name.items())
+    ]
 
 
 def _cluster(name: str, settings: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:

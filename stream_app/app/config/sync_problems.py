@@ -55,16 +55,16 @@ def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
             "belongs to a job of one table: the rules of [sync] choose tables",
         )
     if not chosen.has_times:  # messages are rows alone
-        key, why = "source.snapshot-from", "whose messages name no table of the database"
-        yield key, f"is not for source.format = {chosen.name} beside [sync], {why}"
+        key, reason = "source.snapshot-from", "whose messages name no table of the database"
+        yield key, f"is not for source.format = {chosen.name} beside [sync], {reason}"
 
 
 def sync_problems(
     sync: SyncConfig, source_kind: SourceKind, given_keys: Collection[str]
 ) -> _Problems:
     """Yield (key, problem) for the section, in combination with the other sections."""
-    if of_one := next((key for key in given_keys if key.startswith("table.")), None):
-        yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
+    if table_key := next((key for key in given_keys if key.startswith("table.")), None):
+        yield table_key, "a job takes one table, [table], or a whole database, [sync], not both"
     if source_kind is not SourceKind.KAFKA:
         yield "source.kind", "must be 'kafka' for a whole database"
     if "source.merge-shards" in given_keys:
@@ -165,8 +165,8 @@ def _name_problems(sync: SyncConfig) -> _Problems:
                 f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
                 f"[sync.tables.{name.lower()}]",
             )
-        elif why := unreachable_reason(sync.rules, name):
-            yield f"sync.tables.{name}", f"no table gets this name: {why}"
+        elif reason := unreachable_reason(sync.rules, name):
+            yield f"sync.tables.{name}", f"no table gets this name: {reason}"
 
 
 def _key_problems(sync: SyncConfig) -> _Problems:
@@ -191,20 +191,20 @@ def _option_problems(sync: SyncConfig) -> _Problems:
     wrong = list(_each_option("sync.options", sync.options))
     yield from wrong
     has_none = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
-    of_all = rules.primary_keys or (() if has_none else (_KEY,))
-    of_every_table = set() if wrong else set(_certain_problems(of_all, (), sync.options, {}))
-    for problem in sorted(of_every_table):
+    shared_keys = rules.primary_keys or (() if has_none else (_KEY,))
+    shared_problems = set() if wrong else set(_certain_problems(shared_keys, (), sync.options, {}))
+    for problem in sorted(shared_problems):
         yield "sync.options", problem
     for name, rule in rules.tables.items():
-        wrong_of_table = list(_each_option(f"sync.tables.{name}.options", rule.options))
-        yield from wrong_of_table
-        if wrong or wrong_of_table:
+        table_problems = list(_each_option(f"sync.tables.{name}.options", rule.options))
+        yield from table_problems
+        if wrong or table_problems:
             continue
-        keys = of_all if rule.primary_keys is None else rule.primary_keys
+        keys = shared_keys if rule.primary_keys is None else rule.primary_keys
         # Partition keys for all tables apply only to tables that have these columns.
         partitioned_by = rule.partition_keys or () if rule.primary_keys else ()
         for problem in _certain_problems(keys, partitioned_by, sync.options, rule.options):
-            if problem not in of_every_table:
+            if problem not in shared_problems:
                 yield f"sync.tables.{name}", problem
 
 
@@ -217,8 +217,8 @@ def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
 def _certain_problems(
     primary_keys: Names,
     partition_keys: Names,
-    of_all: Mapping[str, str],
-    of_table: Mapping[str, str],
+    shared_options: Mapping[str, str],
+    table_options: Mapping[str, str],
 ) -> list[str]:
     """Return the problems that these options have for every table with such keys.
 
@@ -227,9 +227,9 @@ def _certain_problems(
 
     Args:
         primary_keys: the primary key, or `_KEY` alone if only messages show it.
-        of_all, of_table: the options of all tables, and those of one table.
+        shared_options, table_options: the options of all tables, and those of one table.
     """
-    options: Mapping[str, str] = {**options_for(primary_keys, of_all), **of_table}
+    options: Mapping[str, str] = {**options_for(primary_keys, shared_options), **table_options}
     if not partition_keys:  # the table may still have this option
         options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
     named = dict.fromkeys(
@@ -244,8 +244,8 @@ def _certain_problems(
         keys = tuple(filter(None, dict.fromkeys((_KEY, *map(str.strip, in_buckets)))))
     history = history_columns(options)
     keys, options = keys_of_versions(keys, partition_keys, options)
-    of_history = () if history is None else history.names
-    names = dict.fromkeys((*keys, *partition_keys, *of_history, *named))
+    history_names = () if history is None else history.names
+    names = dict.fromkeys((*keys, *partition_keys, *history_names, *named))
     tries = [
         schema_problems(
             RowType(

@@ -45,8 +45,8 @@ def _prefix(chosen: str, section: str, name: str) -> str | None:
 
 def _duration(millis: object) -> str:
     assert isinstance(millis, int), "durations are kept as milliseconds"
-    whole = age_text(millis // 1000)
-    return whole if millis % 1000 == 0 and whole.count(" ") == 1 else f"{millis} ms"
+    seconds_text = age_text(millis // 1000)
+    return seconds_text if millis % 1000 == 0 and seconds_text.count(" ") == 1 else f"{millis} ms"
 
 
 def _toml(value: object) -> str:

@@ -48,14 +48,14 @@ _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and its origin. A value from the environment or ``--set`` is always text.
+    """A value and what gave it. A value from the environment or ``--set`` is always text.
 
     Attributes:
         secrets: texts that replaced references, and that no output may contain.
     """
 
     value: object = field(repr=False)
-    origin: str
+    given_by: str
     is_text: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
@@ -205,9 +205,9 @@ def definitions(setting: Setting) -> tuple[str, ...]:
             value = tomllib.loads(f"value = {definitions_text}")["value"]
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is not a list of strings: {error}") from None
-        return some_names(Setting(value, setting.origin))
+        return some_names(Setting(value, setting.given_by))
     parts = [part.strip() for part in split_outside_brackets(definitions_text) if part.strip()]
-    return some_names(Setting(parts, setting.origin))
+    return some_names(Setting(parts, setting.given_by))
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:
@@ -327,11 +327,11 @@ def offsets(setting: Setting) -> str:
         parsed = json.loads(value)
     except ValueError:
         parsed = None
-    whole = isinstance(parsed, dict) and all(
+    is_offsets = isinstance(parsed, dict) and all(
         isinstance(topic, dict) and all(type(offset) is int for offset in topic.values())
         for topic in parsed.values()
     )
-    if not whole:
+    if not is_offsets:
         raise WrongValueError(
             "must be 'earliest', 'latest' or JSON such as '{\"topic\": {\"0\": 23, \"1\": -2}}' "
             f"(-2 earliest, -1 latest), is {value!r}"

@@ -100,7 +100,7 @@ class JobChecks:
         self._check_folders()
         topics = _check_source(self.job_tables.source)
         state_file = self._opened_state()
-        reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.table
+        reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
         tables = checked_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
         share = str(self.job_tables.share or "")
         match tables:

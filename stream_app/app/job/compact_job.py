@@ -21,9 +21,9 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
+from stream_app.app.observe.channels.listener import Listeners
+from stream_app.app.observe.channels.signs_of_life import Activity
 from stream_app.app.observe.events.event_texts import report_line
-from stream_app.app.observe.monitoring.listener import Listeners
-from stream_app.app.observe.monitoring.signs_of_life import Activity
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
 from stream_app.app.tables.compaction_settings import CompactionSettings
@@ -38,7 +38,7 @@ from stream_app.model.options.compaction_options import (
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.session import start_session
-from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -73,7 +73,7 @@ def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
 
 
 def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
-    compactions = SparkCompactions(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
+    compactions = SparkCompactionQueue(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
     try:
         for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
             print(line, flush=True)
@@ -88,7 +88,7 @@ def _merge_files(
     observers: WatchedCompaction,
 ) -> None:
     table = job.table.counted(observers.requests)
-    compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
+    compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
     work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
@@ -154,7 +154,7 @@ class _Compaction:
         units = planned_compactions(table, latest, buckets, full=job.full)
         if table.kind.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
-        steps = committer.compacting_whole(buckets) if job.full else committer.compacting_due()
+        steps = committer.iter_compact_whole(buckets) if job.full else committer.iter_compact_due()
         with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
@@ -170,7 +170,9 @@ class _Compaction:
             self._adopt()
             self._move_postponed()
             self._touch()
-            for report in self._reports(self.work.committer.compacting_due(rests=False)):
+            for report in self._reports(
+                self.work.committer.iter_compact_due(expects_no_flush=False)
+            ):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
             self.listeners.call(lambda listener: listener.looked())
@@ -190,8 +192,8 @@ class _Compaction:
         moved = move_postponed(table, {partition for partition, _ in waiting})
         if moved is None:
             return
-        if (why := moved.outcome.conflict) is not None:
-            _LOG.warning("postponed rows of %s stay where they are: %s", table.label, why)
+        if (conflict := moved.outcome.conflict) is not None:
+            _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
         self._say(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
 

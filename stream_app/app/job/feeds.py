@@ -28,7 +28,7 @@ from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
@@ -50,7 +50,7 @@ class JobFeeds:
         open_folder: opens a folder, such as the quarantine's.
         budget: the number of cores that compactions may use.
         pace: decides when epochs begin.
-        of_no_table: the number of messages that were quarantined without a table.
+        unassigned_count: the number of messages that were quarantined without a table.
         stopping: returns whether the job has been asked to end.
     """
 
@@ -58,12 +58,12 @@ class JobFeeds:
     stream: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]
-    compactions: SparkCompactions
+    compactions: SparkCompactionQueue
     budget: CoreBudget = field(init=False)
     pace: Pace
     stopping: Callable[[], bool]
     events: EventLog
-    of_no_table: int = field(init=False, default=0)
+    unassigned_count: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: QuarantineWriter | None = field(init=False, default=None)
 
@@ -91,7 +91,7 @@ class JobFeeds:
         """
         if self._unassigned is None:
             self._unassigned = self._quarantine_writer("")
-        self.of_no_table += messages.num_rows
+        self.unassigned_count += messages.num_rows
         if (quarantined := self._unassigned.write(epoch, messages)) is not None:
             self.events.unassigned(epoch, quarantined)
 
@@ -137,6 +137,7 @@ class JobFeeds:
         events: EventLog,
         sources: SourceTableCheck | None = None,
     ) -> TableFeed:
+        """Make the job of a table, register it for `close`, and return the table\'s feed."""
         if self.events.metrics is not None:
             table = table.counted(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)

@@ -37,7 +37,7 @@ from stream_app.app.job.source_reading import (
 )
 from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
-from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.clock import Clock
@@ -45,13 +45,13 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import watched_session
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.spark.stream.running_stream import RunningStream
@@ -120,7 +120,7 @@ class _IngestJob:
         on_driver = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
             parts.callback(self.watched.metrics.jvm.detach)
-            compactions = SparkCompactions(self.spark, self._compactions_at_once(), on_driver)
+            compactions = SparkCompactionQueue(self.spark, self._compactions_at_once(), on_driver)
             parts.callback(compactions.close)
             feeds = self._feeds(compactions)
             parts.callback(feeds.close)
@@ -153,15 +153,15 @@ class _IngestJob:
         """Bring the source's epochs into the tables, and judge the outcome."""
         epoch_log = EpochLog(self.checked.state_file.folder, goes_back=reading.goes_back)
         rounds = job_rounds(
-            prepared, feeds, reading.runner, epoch_log, self._shape(), self.clock, load
+            prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
         )
         if load is not None:
             newest = rounds.tables
-            self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
+            self.watched.metrics.read_load_from(lambda: load.progress(newest.epoch + 1))
         committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
         self._run_stream(committer, feeds, reading)
         check_none_held(committer.tables.held.by_name)
-        check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
+        check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
@@ -185,8 +185,8 @@ class _IngestJob:
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
 
-    def _shape(self) -> EpochShape:
-        return EpochShape(
+    def _epoch_settings(self) -> EpochSettings:
+        return EpochSettings(
             tasks=self.stream.write_parallelism or self._tasks,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
@@ -195,7 +195,7 @@ class _IngestJob:
     def _tasks(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feeds(self, compactions: SparkCompactions) -> JobFeeds:
+    def _feeds(self, compactions: SparkCompactionQueue) -> JobFeeds:
         return JobFeeds(
             job_tables=self.job_tables,
             stream=self.stream,
@@ -226,9 +226,9 @@ class _IngestJob:
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.behind(events.progress, note_problems),
-            on_idle=between.behind(events.idle, note_problems, unused.check),
-            on_drained=between.behind(events.drained, unused.check),
+            on_progress=between.followed_by_checks(events.progress, note_problems),
+            on_idle=between.followed_by_checks(events.idle, note_problems, unused.check),
+            on_drained=between.followed_by_checks(events.drained, unused.check),
             on_check=events.looked,
             stop_requested=self.stop_requested,
         )

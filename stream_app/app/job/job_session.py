@@ -36,8 +36,8 @@ class JobSession:
 
     def start(self) -> SparkSession:
         """Start the Spark session of this process, and return it."""
-        of_checkpoint = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
-        return start_session(f"stream_app {self.job}", {**of_checkpoint, **self.settings})
+        folder_settings = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
+        return start_session(f"stream_app {self.job}", {**folder_settings, **self.settings})
 
     def folder(self, location: str) -> Folder:
         """Open a folder of the job; start the session if only Spark can access the folder."""

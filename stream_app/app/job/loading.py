@@ -102,11 +102,11 @@ class JobLoad:
         """
         newest = EpochLogWriter(folder).newest()
         locations = {table.location for table in tables}
-        left = self.plan.parts_from(0 if newest is None else newest)
-        if gone := [part for part in left if part.table not in locations]:
+        remaining = self.plan.parts_from(0 if newest is None else newest)
+        if missing := [part for part in remaining if part.table not in locations]:
             raise TableNotFoundError(
-                f"the first load has not ended, and the table for {gone[0].relation} is gone",
-                where=gone[0].table,
+                f"the first load has not ended, and the table for {missing[0].relation} is gone",
+                where=missing[0].table,
                 fix=f"restore it; or {_ANEW}",
             )
 
@@ -216,8 +216,8 @@ class _Planning:
             opened = self._opened(sources)
             parts = [
                 reading.parts(name, opened[name], relation, source.snapshot_rows)
-                for name, of_table in relations.items()
-                for relation in of_table
+                for name, table_relations in relations.items()
+                for relation in table_relations
             ]
         self._warn_of_tables(chosen)
         self._warn_of_columns(relations)
@@ -252,20 +252,21 @@ class _Planning:
                 "stream.checkpoint",
                 is_lasting=True,
             )
-            for name, of_table in relations.items()
-            for relation in of_table
+            for name, table_relations in relations.items()
+            for relation in table_relations
             if relation.left_out
         )
 
     def _warn_of_tables(self, chosen: ChosenTables) -> None:
         self.state_file.warn(
             JobWarning(
-                problem=f"the first load leaves out {relation}, which {why}: no change of it comes",
+                problem=f"the first load leaves out {relation}, which {reason}: "
+                "no change of it comes",
                 fix="let Debezium send it, and load it by a job of its own; or leave it out by "
                 "sync.excluding-tables",
                 is_lasting=True,
             )
-            for relation, why in chosen.unsent.items()
+            for relation, reason in chosen.unsent.items()
         )
 
 

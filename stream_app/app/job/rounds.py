@@ -6,9 +6,7 @@ each table fails alone, and new tables appear with their first messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
@@ -18,7 +16,7 @@ from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape, MessageSplitter
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import (
@@ -27,6 +25,7 @@ from stream_app.spark.ingest.epoch_tables import (
     LoadingTables,
     StoppingTables,
 )
+from stream_app.spark.ingest.table_feed import TableFeed
 
 
 def prepared_tables(
@@ -52,7 +51,7 @@ def job_rounds(
     feeds: JobFeeds,
     runner: EpochRunner[Messages],
     epoch_log: EpochLog,
-    shape: EpochShape,
+    settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
 ) -> EpochRounds[Messages]:
@@ -60,41 +59,50 @@ def job_rounds(
 
     Args:
         prepared: the return value of `prepared_tables`.
-        shape: without what the tables decide.
+        settings: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:
         TableNotFoundError: a table does not exist any more, and its first load has not ended.
     """
-    policy: Callable[..., EpochTables] = StoppingTables
-    splitter: MessageSplitter = AllToOneTable()
-    newcomers = read_statements = None
-    match prepared:
-        case CheckedTable(table):
-            table_feeds = [feeds.only(table)]
-        case DatabaseTables():
-            newcomers = prepared
-            read_statements = statements_of(prepared.tables, feeds.state_file, clock.now_ms)
-            # A table that cannot be created now is tried again with its first message.
-            table_feeds = [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
-            splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
-            policy = (
-                HoldingTables if load is None else partial(LoadingTables, load_epochs=load.epochs)
-            )
+    table_feeds = _table_feeds(prepared, feeds)
     if load is not None:
         load.check_tables((feed.job.table for feed in table_feeds), feeds.state_file.folder)
-    epoch_tables = policy(
+    epoch_tables = _tables_class(prepared, load)(
         table_feeds,
         epoch_log=epoch_log,
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
+        load_epochs=0 if load is None else load.epochs,
     )
+    settings = replace(settings, holds_tables=epoch_tables.holds_tables)
+    if isinstance(prepared, CheckedTable):
+        settings = settings.with_splitter(AllToOneTable())
+        return EpochRounds(tables=epoch_tables, settings=settings, runner=runner, clock=clock)
+    splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
     return EpochRounds(
         tables=epoch_tables,
-        shape=replace(shape, splitter=splitter, holds_tables=epoch_tables.holds_tables),
+        settings=settings.with_splitter(splitter),
         runner=runner,
         clock=clock,
-        newcomers=newcomers,
-        read_statements=read_statements,
+        newcomers=prepared,
+        read_statements=statements_of(prepared.tables, feeds.state_file, clock.now_ms),
     )
+
+
+def _table_feeds(prepared: CheckedTable | DatabaseTables, feeds: JobFeeds) -> list[TableFeed]:
+    """Return the feeds of the job's tables, and create the tables that the database lacks."""
+    if isinstance(prepared, CheckedTable):
+        return [feeds.only(prepared.table)]
+    # A table that cannot be created here is tried again with its first message.
+    return [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
+
+
+def _tables_class(
+    prepared: CheckedTable | DatabaseTables, load: JobLoad | None
+) -> type[EpochTables]:
+    """Return the class that decides what the error of a table ends."""
+    if isinstance(prepared, CheckedTable):
+        return StoppingTables
+    return HoldingTables if load is None else LoadingTables

@@ -26,16 +26,16 @@ def check_none_held(held: Mapping[str, HeldTable]) -> None:
         )
 
 
-def check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
+def check_not_all_bad(totals: DecodeCounts, unassigned_count: int, quarantine: str | None) -> None:
     """Fail a run that has read messages and stored none of them.
 
     Args:
-        of_no_table: the number of messages that were quarantined without a table.
+        unassigned_count: the number of messages that were quarantined without a table.
 
     Raises:
         NoGoodRecordError: every message was bad.
     """
-    bad = totals.bad + of_no_table
+    bad = totals.bad + unassigned_count
     if bad and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
             f"all {bad} records of this run are bad; none is in the table",

@@ -27,9 +27,9 @@ from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.load_epochs import LoadEpochs
@@ -82,7 +82,7 @@ class SparkReading:
     """Implements `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
-    runner: FrameEpochs
+    runner: DataFrameEpochs
 
     @property
     def goes_back(self) -> bool:
@@ -192,10 +192,10 @@ def reading_of(
         files = JsonLinesSource(
             path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
         )
-        return SparkReading(files, FrameEpochs(spark))
+        return SparkReading(files, DataFrameEpochs(spark))
     source = _topics_of(config, checkpoint)
     if reader is None:
-        return SparkReading(source, FrameEpochs(spark, source.read_between))
+        return SparkReading(source, DataFrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
     offsets = source_offsets(config, reader)

@@ -93,7 +93,7 @@ def _run_job(folder: Path) -> Path:
     (folder / "messages" / "1.jsonl").write_text(json.dumps(message) + "\n", encoding="utf-8")
     (folder / "job.toml").write_text(_TRIAL, encoding="utf-8")
     option = f"spark.driver.extraJavaOptions=-XX:ArchiveClassesAtExit={archive}"
-    done = subprocess.run(
+    process = subprocess.run(
         [*_INGEST, "--set", option, "--set", "spark.master=local[2]"],
         cwd=folder,
         env=unicode_environment({**os.environ, SPARK_LOG_VARIABLE: "-"}),
@@ -102,11 +102,11 @@ def _run_job(folder: Path) -> Path:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    if done.returncode or not archive.is_file():
-        said = done.stdout.decode("utf-8", "replace").strip().splitlines()[-15:]
+    if process.returncode or not archive.is_file():
+        last_lines = process.stdout.decode("utf-8", "replace").strip().splitlines()[-15:]
         raise StreamAppError(
             "the archive of Spark's classes cannot be made",
-            where="a small run of the job said:\n    " + "\n    ".join(said),
+            where="a small run of the job said:\n    " + "\n    ".join(last_lines),
             fix="the job works without the archive; it only starts two seconds later",
         )
     return archive

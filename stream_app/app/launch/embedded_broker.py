@@ -186,7 +186,7 @@ class EmbeddedBroker:
         random = bytes([random[0] & 0x7F]) + random[1:]
         cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")
         command = [*java, "kafka.tools.StorageTool", "format"]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--ignore-formatted", "-t", cluster_id, "-c", properties.name],
             cwd=self.folder,
             env=unicode_environment(os.environ),
@@ -197,10 +197,10 @@ class EmbeddedBroker:
             encoding="utf-8",
             errors="replace",
         )
-        if done.returncode:
+        if process.returncode:
             raise SourceError(
                 "the embedded Kafka broker's folder could not be formatted",
-                where=f"{self.folder}:\n{_tail(done.stdout)}",
+                where=f"{self.folder}:\n{_tail(process.stdout)}",
                 fix="use an empty folder on a disk with room",
             )
 
@@ -212,12 +212,12 @@ class EmbeddedBroker:
             time.sleep(0.05)
         code = process.poll()
         self.kill()
-        said = _tail(self.log_file.read_text(encoding="utf-8", errors="replace"))
+        log_tail = _tail(self.log_file.read_text(encoding="utf-8", errors="replace"))
         raise SourceError(
             f"the embedded Kafka broker did not start within {START_TIMEOUT_S:.0f} s"
             if code is None
             else f"the embedded Kafka broker ended at its start (exit code {code})",
-            where=f"{self.log_file}:\n{said}",
+            where=f"{self.log_file}:\n{log_tail}",
             fix=f"see that the port {self._port} is free and that no other broker uses the folder",
         )
 

@@ -189,7 +189,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     command += ["-confs", "default", "-retrieve"]
     command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             env=unicode_environment(os.environ),
             stdin=subprocess.DEVNULL,
@@ -200,7 +200,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
         )
     except subprocess.TimeoutExpired:
         return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return process.returncode, process.stdout.decode("utf-8", "replace")
 
 
 def _print(text: str) -> None:
@@ -287,9 +287,9 @@ def _proxy_flags() -> list[str]:
 
 def _tail(output: str, *, lines_max: int = 15) -> list[str]:
     """Return the last informative lines of Ivy's output."""
-    said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
-    said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
-    return said[-lines_max:]
+    lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
+    lines = [line for line in lines if not line.startswith("|") and "USE VERBOSE" not in line]
+    return lines[-lines_max:]
 
 
 def installed_spark_version() -> str:

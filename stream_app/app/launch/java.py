@@ -33,10 +33,10 @@ def find_java() -> Path:
 
 def java_version(program: Path) -> str | None:
     """Return the version that a Java reports, such as ``17.0.15``, or None if it reports none."""
-    said = subprocess.run(
+    process = subprocess.run(
         [program, "-version"], capture_output=True, text=True, timeout=30, check=False
     )
-    match = re.search(r'version "(\d[^"]*)"', said.stderr)
+    match = re.search(r'version "(\d[^"]*)"', process.stderr)
     return match[1] if match else None
 
 

@@ -10,21 +10,21 @@ from stream_app.version import install_command
 
 
 def otlp_module() -> Any:
-    """Import `stream_app.app.observe.monitoring.otlp`.
+    """Import `stream_app.app.observe.channels.otlp`.
 
     Raises:
         UsageError: a package is missing.
     """
-    return _imported("stream_app.app.observe.monitoring.otlp", "stream.otlp-endpoint", "otel")
+    return _imported("stream_app.app.observe.channels.otlp", "stream.otlp-endpoint", "otel")
 
 
 def openlineage_module() -> Any:
-    """Import `stream_app.app.observe.monitoring.openlineage`.
+    """Import `stream_app.app.observe.channels.openlineage`.
 
     Raises:
         UsageError: a package is missing.
     """
-    module = "stream_app.app.observe.monitoring.openlineage"
+    module = "stream_app.app.observe.channels.openlineage"
     return _imported(module, "stream.openlineage-url", "openlineage")
 
 

@@ -1,1 +1,1 @@
-"""Observes a running job: events, metrics, health, notices."""
+"""Observes a running job: events, metrics, health, channels."""

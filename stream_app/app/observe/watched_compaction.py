@@ -13,6 +13,9 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.secrets import Secrets
+from stream_app.app.observe.channels.listener import Listeners
+from stream_app.app.observe.channels.signs_of_life import SignsOfLife, signs_of_life
+from stream_app.app.observe.channels.watchers import watchers
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
     TablesCollector,
@@ -22,9 +25,6 @@ from stream_app.app.observe.metrics.collectors import (
 )
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
-from stream_app.app.observe.monitoring.listener import Listeners
-from stream_app.app.observe.monitoring.signs_of_life import SignsOfLife, signs_of_life
-from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.fileio.counted_file_io import StoreRequests
 from stream_app.table.job.table_job import TableJob

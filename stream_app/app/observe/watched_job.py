@@ -15,15 +15,15 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.secrets import Secrets, hidden
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
+from stream_app.app.observe.channels.group_offsets import group_listeners
+from stream_app.app.observe.channels.listener import JobListener
+from stream_app.app.observe.channels.watchers import watchers
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.metrics.looks import looking
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.observe.monitoring.group_offsets import group_listeners
-from stream_app.app.observe.monitoring.listener import JobListener
-from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.app.observe.metrics.repeated_checks import repeated_checks
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -118,10 +118,10 @@ def watched_job(
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
         if stream.metrics_port is not None:
-            stack.enter_context(looking(proofs.look, "proof-watch"))
+            stack.enter_context(repeated_checks(proofs.look, "proof-watch"))
             watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
             if watch is not None:
-                stack.enter_context(looking(watch.count_records, "quarantine-watch"))
+                stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
         yield WatchedJob(events, metrics, events_file, secrets)
 
 

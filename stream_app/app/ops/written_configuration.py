@@ -17,12 +17,12 @@ class JobDraft:
     """The facts from which a configuration is generated.
 
     Attributes:
-        origin: the name of the facts' source, for a comment.
+        described_by: the name of the facts' source, for a comment.
         format_section: the section of the format's options.
         settings: settings of the client and of the format, by their keys in the section ``source``.
     """
 
-    origin: str
+    described_by: str
     topic: str
     bootstrap_servers: str
     format: str
@@ -41,7 +41,7 @@ def configuration_text(draft: JobDraft) -> str:
 
 def _source(draft: JobDraft) -> list[str]:
     return [
-        f"# Written from {draft.origin}.",
+        f"# Written from {draft.described_by}.",
         "",
         "[source]",
         _line("bootstrap-servers", draft.bootstrap_servers),

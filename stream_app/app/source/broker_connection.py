@@ -362,8 +362,8 @@ def reachable_servers(
     servers = bootstrap_servers(bootstrap, f"{section}.bootstrap-servers")
     reasons: list[str] = []
     for server, address in servers.items():
-        left = len(servers) - len(reasons)
-        share_s = max(_SHARE_MIN_S, (deadline - clock.steady_seconds()) / (left + 1))
+        unasked_count = len(servers) - len(reasons)
+        share_s = max(_SHARE_MIN_S, (deadline - clock.steady_seconds()) / (unasked_count + 1))
         reason = _connection_problem(address, share_s)
         if reason is None:
             return list(servers)[len(reasons) :]

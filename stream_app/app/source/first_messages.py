@@ -107,8 +107,8 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
     filled = sorted(place for place, end in ends.items() if end > begins[place])
     chosen = [
         place
-        for _, of_topic in itertools.groupby(filled, key=lambda place: place[0])
-        for place in itertools.islice(of_topic, _PARTITIONS_MAX)
+        for _, topic_partitions in itertools.groupby(filled, key=lambda place: place[0])
+        for place in itertools.islice(topic_partitions, _PARTITIONS_MAX)
     ]
     middles = {at: min(begins[at] + _MESSAGES, ends[at]) for at in chosen}
     return [

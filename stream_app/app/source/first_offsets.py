@@ -84,8 +84,8 @@ def _times(source: SourceConfig, places: Collection[KafkaPartition]) -> dict[Kaf
     wanted = source.starting_offsets_by_timestamp or {}
     times: dict[KafkaPartition, int] = {}
     for topic, partition in places:
-        of_topic = wanted.get(topic)
-        time = of_topic.get(str(partition)) if isinstance(of_topic, Mapping) else of_topic
+        topic_times = wanted.get(topic)
+        time = topic_times.get(str(partition)) if isinstance(topic_times, Mapping) else topic_times
         if time is not None:
             times[topic, partition] = time
     problems = [f"{place[0]}/{place[1]} has no time" for place in sorted(set(places) - set(times))]

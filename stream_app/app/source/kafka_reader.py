@@ -88,9 +88,9 @@ def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
     try:
         functions = library()
         for cluster in source.kafka_clusters:
-            options, of_cluster = _client_of(cluster, functions)
+            options, cluster_problems = _client_of(cluster, functions)
             clients.append((cluster.name, options))
-            problems += of_cluster
+            problems += cluster_problems
     except LibraryMissingError as error:
         clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
     (_, first), *others = clients
@@ -106,9 +106,13 @@ def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
 def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
     """Return librdkafka's options for a cluster, and the reasons why they cannot be used."""
     judged = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
-    problems = [f"{cluster.section}.kafka.{key}: {why}" for key, why in judged.problems.items()]
-    for key, why in judged.ignored.items():
-        _LOG.debug("%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, why)
+    problems = [
+        f"{cluster.section}.kafka.{key}: {reason}" for key, reason in judged.problems.items()
+    ]
+    for key, reason in judged.ignored.items():
+        _LOG.debug(
+            "%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, reason
+        )
     if not problems:
         try:
             functions.conf_destroy(functions.configured(judged.options))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.json_documents import load_document
+from stream_app.cdc.json_message import load_document
 from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.message_format_registry import FORMATS

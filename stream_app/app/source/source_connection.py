@@ -30,7 +30,7 @@ _Answers = dict[KafkaPartition, int]
 def unaskable_settings(source: SourceConfig) -> list[str]:
     """Return the Kafka settings that prevent queries; see `uncheckable_settings`."""
     reasons = (uncheckable_settings(cluster.kafka_options) for cluster in source.kafka_clusters)
-    return [reason for of_cluster in reasons for reason in of_cluster]
+    return [reason for cluster_reasons in reasons for reason in cluster_reasons]
 
 
 def check_reachable(source: SourceConfig) -> None:
@@ -95,8 +95,8 @@ class SourceConnection:
         places = _by_cluster(times, lambda place: place[0])
         return self._query(
             {
-                cluster: {_in_own_cluster(place): times[place] for place in of_cluster}
-                for cluster, of_cluster in places.items()
+                cluster: {_in_own_cluster(place): times[place] for place in cluster_places}
+                for cluster, cluster_places in places.items()
             },
             BrokerConnection.offsets_since,
         )
@@ -141,8 +141,8 @@ class SourceConnection:
         by_cluster = _by_cluster(topics, str)
         return self._query(
             {
-                cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in of_cluster}
-                for cluster, of_cluster in by_cluster.items()
+                cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in cluster_topics}
+                for cluster, cluster_topics in by_cluster.items()
             },
             question,
         )

@@ -113,14 +113,14 @@ def topic_messages(
     with reader_of(source) as reader:
         ranges = _ranges(source, reader, readers, since_ms)
         ends = {(part.topic, part.partition): part for part in ranges}
-        total = left = sum(part.size for part in ranges)
+        total = remaining_count = sum(part.size for part in ranges)
         for batch in reader.read(ranges):
             whole = ends[_place_of(batch)]
             yield batch
             at = batch.column("offset")[-1].as_py() + 1
-            left -= at - whole.begin
+            remaining_count -= at - whole.begin
             ends[_place_of(batch)] = replace(whole, begin=at)
-            progress("offsets", total - left, total)
+            progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 
 

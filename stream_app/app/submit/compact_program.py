@@ -12,7 +12,7 @@ from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.job.compact_job import compact
-from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
+from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.errors import UsageError
 
 

@@ -17,8 +17,8 @@ from stream_app.app.config.shown_job import ShownJob
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
+from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.app.submit.job_parts import JobParts, job_parts
 from stream_app.app.web.actions import token_of

@@ -324,12 +324,12 @@ class DatabaseTables:
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
     rules = rules_for(sync, name, columns).rules
-    of_history = () if rules.history is None else rules.history.names
+    history_names = () if rules.history is None else rules.history.names
     whole = rules.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]
-        if column.name not in of_history
+        if column.name not in history_names
     ]
 
 

@@ -30,10 +30,10 @@ def with_newly_refused(
     Args:
         taken: the source tables that the job stores, which are not refused.
     """
-    still_refused = {origin: why for origin, why in refused.items() if origin not in taken}
-    for origin, why in reasons.items():
+    still_refused = {origin: reason for origin, reason in refused.items() if origin not in taken}
+    for origin, reason in reasons.items():
         if origin not in taken and (origin in still_refused or len(still_refused) < TABLES_MAX):
-            still_refused[origin] = why
+            still_refused[origin] = reason
     return still_refused
 
 
@@ -41,8 +41,8 @@ def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     """Return source table → reason, for those that the job should store but cannot."""
     taken = state.origins
     return {
-        origin: why
-        for origin, why in sorted(state.refused.items())
+        origin: reason
+        for origin, reason in sorted(state.refused.items())
         if origin not in taken
         and not isinstance(decide_target(rules, origin, taken), LeftOutTable | GhostTable)
     }

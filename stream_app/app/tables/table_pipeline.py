@@ -139,11 +139,11 @@ class RowSettings:
                 where=where,
                 fix=f"set {TRUNCATE} = 'ignore', or 'error'",
             )
-        of_writer = self.rules.made_columns.of_writer.keys()
+        writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
             named = column_names(parse_predicate(condition, self.schema.fields))
-            if both := sorted(of_writer & set(named)):
+            if both := sorted(writer_columns & set(named)):
                 raise UsageError(
                     f"the condition {condition!r} names {both[0]!r}, which the writer fills later",
                     where=where,
@@ -215,11 +215,11 @@ class RowSettings:
         if not chosen:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
-        of_rows = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
+        row_columns = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(chosen))),
             merges_by_key=self.schema.kind.merges_by_key,
-            known_columns=KnownColumns.CERTAIN if of_messages else of_rows,
+            known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
         )
 
     def _expectations(self) -> Step | None:

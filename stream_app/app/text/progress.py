@@ -18,11 +18,11 @@ class ProgressLine:
         """Return a line on standard error, which is shown if that is a terminal."""
         return ProgressLine(sys.stderr.isatty())
 
-    def __call__(self, activity: str, done: int, count: int) -> None:
+    def __call__(self, activity: str, done_count: int, count: int) -> None:
         """Overwrite the line."""
         if not self.shown:
             return
-        text = f"{activity}: {done} of {count}"
+        text = f"{activity}: {done_count} of {count}"
         print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)
         self._width = max(self._width, len(text))
 

@@ -46,6 +46,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.recorded_epochs import newest_epochs
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
@@ -53,7 +54,6 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.upkeep.expire_snapshots import SnapshotExpiry
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 
 ROWS_SHOWN = 20
 RUNS_LISTED = 100

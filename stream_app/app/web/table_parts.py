@@ -164,9 +164,10 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
             first.
     """
     buckets = [
-        list(those) for _, those in groupby(runs, key=lambda run: (run.partition, run.bucket))
+        list(bucket_runs)
+        for _, bucket_runs in groupby(runs, key=lambda run: (run.partition, run.bucket))
     ]
-    oldest = sum(those[-1].bytes for those in buckets)
+    oldest = sum(bucket_runs[-1].bytes for bucket_runs in buckets)
     return sum(run.bytes for run in runs) / oldest if oldest else None
 
 

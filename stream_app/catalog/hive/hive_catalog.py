@@ -22,6 +22,7 @@ from stream_app.catalog.hive.hive_table import (
     COMMENT,
     HiveLayout,
     TableCreation,
+    TableField,
     changed_table,
     database_location,
     is_paimon_table,
@@ -92,7 +93,7 @@ class HiveCatalog(Catalog):
             batch = texts(names[begin : begin + _TABLES_A_CALL])
             request = nested(Struct({1: text(database), 2: batch}))
             tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
-        return sorted(table.text(1) for table in tables if is_paimon_table(table))
+        return sorted(table.text(TableField.NAME) for table in tables if is_paimon_table(table))
 
     def create_database(self, database: str) -> None:
         """See `Catalog.create_database`."""

@@ -109,9 +109,9 @@ def _request(identifier: Identifier, user: str, host: str) -> Struct:
     )
 
 
-def _lost(why: str, where: str) -> CommitError:
+def _lost(problem: str, where: str) -> CommitError:
     return CommitError(
-        f"the metastore has dropped this process's request of a lock: {why}",
+        f"the metastore has dropped this process's request of a lock: {problem}",
         where=where,
         fix="start again; if it recurs, raise the metastore's 'hive.txn.timeout'",
     )

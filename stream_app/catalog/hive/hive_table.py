@@ -59,6 +59,14 @@ class TableField(IntEnum):
     TYPE = 12
 
 
+class ColumnField(IntEnum):
+    """Fields of ``FieldSchema``."""
+
+    NAME = 1
+    TYPE = 2
+    COMMENT = 3
+
+
 class StorageField(IntEnum):
     """Fields of ``StorageDescriptor``."""
 
@@ -271,5 +279,8 @@ def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
 
 def hive_column(field: DataField) -> Struct:
     """Return a column's entry."""
-    column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
-    return column if field.description is None else column.with_fields({3: text(field.description)})
+    name, kind = text(field.name), text(hive_type(field.data_type))
+    column = Struct({ColumnField.NAME: name, ColumnField.TYPE: kind})
+    if field.description is None:
+        return column
+    return column.with_fields({ColumnField.COMMENT: text(field.description)})

@@ -58,8 +58,8 @@ class RefusedError(Exception):
         kind: the exception's name, such as ``NoSuchObjectException``.
     """
 
-    def __init__(self, kind: str, said: str) -> None:
-        super().__init__(f"{kind}: {said}")
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
         self.kind = kind
 
 
@@ -133,23 +133,23 @@ class MetastoreClient:
     def _check(self, method: MetastoreMethod, answer: Struct) -> None:
         for number in answer.fields.keys() - {0}:
             kind = method.errors[number - 1] if number <= len(method.errors) else "exception"
-            said = " ".join(answer.struct(number).text(1).split())
+            message = " ".join(answer.struct(number).text(1).split())
             where = f"{method.name} of {self.label}"
-            if any(mark in said for mark in _REFUSALS):
+            if any(mark in message for mark in _REFUSALS):
                 raise NoAccessError(
-                    f"the metastore refuses this user: {said}",
+                    f"the metastore refuses this user: {message}",
                     where=where,
                     fix="grant the user the right, or let another user run the job",
                 )
             if kind != "MetaException":
-                raise RefusedError(kind, said)
+                raise RefusedError(kind, message)
             raise StorageError(
-                f"the metastore failed: {said}", where=where, fix="see the metastore's own log"
+                f"the metastore failed: {message}", where=where, fix="see the metastore's own log"
             )
 
-    def _unreachable(self, said: str) -> StorageError:
+    def _unreachable(self, message: str) -> StorageError:
         return StorageError(
-            f"no Hive metastore answers: {said}",
+            f"no Hive metastore answers: {message}",
             where=self.label,
             fix="see that it runs, that 'uri' of the catalog is right, and that it wants neither "
             "Kerberos nor TLS",

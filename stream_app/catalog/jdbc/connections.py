@@ -133,15 +133,15 @@ class Connections:
         try:
             yield
         except module.Error as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             code = _code_of(error)
             if code in _TAKEN:
-                raise TakenError(said) from None
+                raise TakenError(message) from None
             # PostgreSQL refuses a password before it can send a state.
-            is_refusal = code in _REFUSED or "password authentication failed" in said
+            is_refusal = code in _REFUSED or "password authentication failed" in message
             kind = NoAccessError if is_refusal else StorageError
             raise kind(
-                f"the catalog's database refused: {said}", where=str(self.url), fix=_FIX
+                f"the catalog's database refused: {message}", where=str(self.url), fix=_FIX
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:

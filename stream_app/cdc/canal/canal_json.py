@@ -1,12 +1,8 @@
 """Canal's flat messages → row changes: the format ``canal-json``.
 
 A message holds the rows of one statement in `data`. In an UPDATE, `old` has the previous values of
-the changed columns, row by row. All values are text or null. Messages of the same shape are parsed
-in columns:
-
-1. Parse all messages. Each has a list of rows, and a list of their previous values.
-2. Concatenate the rows of all messages, and pair each row with its previous values.
-3. Convert the values of ENUM, SET, BIT and geometry columns.
+the changed columns, row by row. All values are text or null. `canal_images` reads messages of the
+same shape in columns, and this module reads the others one by one.
 
 Source: Canal `protocol/FlatMessage.java`; Paimon `format/canal/CanalRecordParser.java` and the
 messages of its tests.
@@ -19,16 +15,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Int64s, bools_of, children_of, valid_of, values_at
+from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.canal.mysql_types import conversion, converted
+from stream_app.cdc.canal.canal_images import OPS, images_of, with_types
+from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import (
-    ColumnReading,
     Encoding,
     Family,
     JsonKind,
@@ -36,9 +31,8 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.ddl_text import DdlText
-from stream_app.cdc.json_documents import cell_of, check_once, image_of, text_of
+from stream_app.cdc.json_message import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
@@ -50,9 +44,8 @@ from stream_app.cdc.json_records.options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
-from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import Image, RecordImages
-from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
+from stream_app.cdc.rows.row_assembly import DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.stored_times import stored_type
@@ -66,7 +59,6 @@ _ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old"})
 _TYPES = "mysqlType"
 """The field of the columns' types: read only where the table has a column that they concern."""
 _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
-OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +104,7 @@ class CanalDialect(dialect.Dialect):
         row = ParsedFields(table.readings, kinds)
         truth = DataType(root=TypeRoot.BOOLEAN)
         is_ddl = replace(text_reading("isDdl"), data_type=truth, arrow_type=pa.bool_())
-        texts = _with_types(table)
+        texts = with_types(table)
         types = {"mysqlType": ParsedFields.of_texts(*(reading.name for reading in texts))}
         return ParsedFields(
             [*map(text_reading, ("database", "table", "type")), is_ddl],
@@ -125,13 +117,13 @@ class CanalDialect(dialect.Dialect):
         self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
-        return _images_of(messages, table, kinds)
+        return images_of(messages, table, kinds)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
-        check_once(document, _ENVELOPE | {_TYPES} if _with_types(table) else _ENVELOPE)
+        check_once(document, _ENVELOPE | {_TYPES} if with_types(table) else _ENVELOPE)
         kind, is_ddl = text_of(document, "type"), document.get("isDdl")
         if is_ddl not in (None, True, False):
             raise UnreadableRecordError("has an 'isDdl' that is not a truth value")
@@ -175,7 +167,7 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
         return []
     if not _all_objects(rows):
         raise UnreadableRecordError(f"has a {field!r} that is not a list of objects")
-    families = {reading.name: reading.family for reading in _with_types(table)}
+    families = {reading.name: reading.family for reading in with_types(table)}
     types = document.get(_TYPES) if families else None
     if not (types is None or isinstance(types, dict)):
         raise UnreadableRecordError(f"has a {_TYPES!r} that is not an object")
@@ -264,79 +256,3 @@ CANAL_JSON = DialectFormat(
     ddl_of=_ddl_of,
     signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()
-
-
-def _images_of(
-    messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
-) -> dialect.Parsed:
-    values, texts = messages.values, _with_types(table)
-    database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
-    message_ops = ops_of(kind, OPS)
-    odd = (message_ops == 0) | bools_of(is_ddl)
-    is_update = message_ops == UPDATE
-    (now, now_start, now_count), (then, then_start, then_count) = _rows(data), _rows(old)
-    odd |= (now_count == 0) | (is_update & (then_count != now_count))
-    is_alone = bool((now_count == 1).all())
-    message = np.repeat(np.arange(len(values)), now_count)  # step 2
-
-    def of_records(column: pa.Array) -> pa.Array:
-        return column if is_alone else column.take(pa.array(message))
-
-    ops = message_ops[message]
-    has_old = (is_update & ~odd)[message]
-    in_message = np.arange(len(message)) - now_start[message]
-    places = np.where(has_old, then_start[message] + in_message, -1)
-    before = [values_at(column, places) for column in children_of(then)]
-    after = children_of(now)
-    doubtful: Sequence[int] = ()
-    if messages.nulls is not None:
-        record_of: Int64s = np.full(len(then), -1, np.int64)
-        record_of[places[has_old]] = np.flatnonzero(has_old)
-        of_rows = (record_of[rows] for rows in messages.nulls["old"])
-        nulls = [records[records >= 0] for records in of_rows]
-    else:
-        nulls, doubtful = sent_nulls(
-            values,
-            nulls_behind(values, is_update & ~odd, b'"old":'),
-            [reading.name for reading in table.readings],
-            lambda document, at: enumerate(document["old"], int(now_start[at])),
-        )
-    odd[list(doubtful)] = True
-    is_row = valid_of(now)
-    # An updated row without an object in `old` has no before-image.
-    is_row &= ~has_old | np.append(valid_of(then), False)[places]
-    odd[message[~is_row]] = True
-    befores = filled_up(before, after, nulls)
-    for place, reading in enumerate(table.readings):  # step 3
-        if reading in texts:
-            column = of_records(types[0].field(texts.index(reading)))
-            for side in (befores, after):
-                side[place], failed = converted(reading.family, column, side[place])
-                odd[message[failed]] = True
-    is_delete = ops == DELETE
-    images = Images(
-        ops=ops,
-        has_before=is_delete | (ops == UPDATE),
-        has_after=~is_delete,
-        kinds=kinds,
-        before=befores,
-        after=after,
-        suspects=odd[message],
-        tables=(of_records(database), of_records(name)) if table.reads_tables else (),
-    )
-    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, odd)
-
-
-def _with_types(table: dialect.Table) -> Sequence[ColumnReading]:
-    """Return the columns whose MySQL types must be read."""
-    return [
-        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
-    ]
-
-
-def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
-    """Return the rows of n messages in one sequence, with each message's first row and row
-    count.
-    """
-    count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    return lists.flatten(), np.cumsum(count) - count, count

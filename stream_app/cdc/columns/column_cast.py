@@ -123,15 +123,15 @@ def _integer(reading: ColumnReading, wire: pa.Array) -> Casted:
 def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     if reading.encoding is Encoding.BASE64:
         values, failed = decode_base64(wire)
-        whole, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
-        return whole, any_of(failed, unfit)
+        integers, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
+        return integers, any_of(failed, unfit)
     return _text_cast(wire, _INTEGER, reading.arrow_type)
 
 
 def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> Casted:
     numbers, unfit = decimals_from_bytes(values, scale, _WHOLE_DECIMAL)
-    whole = cast_isolating(numbers, target)
-    return whole, any_of(unfit, valid_of(numbers) & ~valid_of(whole))
+    integers = cast_isolating(numbers, target)
+    return integers, any_of(unfit, valid_of(numbers) & ~valid_of(integers))
 
 
 def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:

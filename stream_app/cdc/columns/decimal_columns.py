@@ -259,10 +259,10 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
         number = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise ValueError("has an exponent out of range") from None
-    whole = target.precision - target.scale
-    if number and number.adjusted() >= whole:
+    whole_digits = target.precision - target.scale
+    if number and number.adjusted() >= whole_digits:
         raise ValueError(
-            f"has {number.adjusted() + 1} digits before the point, the column takes {whole}"
+            f"has {number.adjusted() + 1} digits before the point, the column takes {whole_digits}"
         )
     rounded = number.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
     if rounded != number:

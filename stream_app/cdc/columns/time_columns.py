@@ -101,8 +101,8 @@ def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Cast
     # back.
     stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
     instants, failed = _instants(stamped, 9)
-    of_day = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
-    wire = _build(of_day, instants, None, pa.int64())[0]
+    day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
+    wire = _build(day_nanos, instants, None, pa.int64())[0]
     times, _ = times_from_epoch(wire, 9, target, precision)
     return times, failed
 
@@ -121,8 +121,8 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
     ]
     clock = pc.binary_join_element_wise(*texts[:3], ":")
     sign = pa.array(np.where(numbers < 0, "-", ""), pa.string())
-    whole = pc.binary_join_element_wise(sign, clock, "")
-    return null_where(pc.binary_join_element_wise(whole, texts[3], "."), ~valid_of(counts))
+    signed_clock = pc.binary_join_element_wise(sign, clock, "")
+    return null_where(pc.binary_join_element_wise(signed_clock, texts[3], "."), ~valid_of(counts))
 
 
 def timestamps_from_epoch(
@@ -156,10 +156,10 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
     result, formless = _parsed(texts, digits)
     if formless.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.
-        rest = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
+        remaining = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
         if digits < 9:
-            rest = pc.replace_substring_regex(rest, _FINE_FRACTION, r"\1")
-        result = pc.coalesce(result, _parsed(rest, digits)[0])
+            remaining = pc.replace_substring_regex(remaining, _FINE_FRACTION, r"\1")
+        result = pc.coalesce(result, _parsed(remaining, digits)[0])
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 

@@ -167,8 +167,8 @@ class AvroLayout:
             return None
         return cls(
             np.array(steps.steps, np.int64).reshape(-1, STEP_SIZE),
-            steps.of_columns,
-            steps.of_texts,
+            steps.columns_by_name,
+            steps.texts_by_path,
             len(columns) + len(texts),
         )
 
@@ -237,8 +237,8 @@ class _AvroSteps:
     columns: Mapping[str, int]
     texts: Sequence[_Path]
     steps: list[list[int]] = field(default_factory=list)
-    of_columns: dict[str, tuple[int, AvroType]] = field(default_factory=dict)
-    of_texts: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
+    columns_by_name: dict[str, tuple[int, AvroType]] = field(default_factory=dict)
+    texts_by_path: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
 
     def add_message(self, root: AvroType, images: Sequence[str]) -> None:
         """Append the steps that read a whole message."""
@@ -279,14 +279,14 @@ class _AvroSteps:
             column = list(self.columns).index(path[0])
             digits = self.columns[path[0]]
             reads = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else reads
-            other = self.of_columns.setdefault(path[0], (column, data_type))[1]
+            other = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
             if other.kind != data_type.kind or (
                 data_type.kind == "enum" and other.symbols != data_type.symbols
             ):
                 raise _UnsupportedError  # another one in the other image
         elif not in_image and path in self.texts and data_type.kind in _TEXTS:
             column = len(self.columns) + self.texts.index(path)
-            self.of_texts[path] = column, data_type
+            self.texts_by_path[path] = column, data_type
         self.steps.append([reads, null, _argument(data_type), column])
 
 

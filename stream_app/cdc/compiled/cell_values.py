@@ -251,6 +251,6 @@ def put_character(out: int, position: int, code: int) -> int:
         put_byte(out, position, code)
         return position + 1
     put_byte(out, position, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
-    for left in range(size - 2, -1, -1):
-        put_byte(out, position + size - 1 - left, 0x80 | code >> 6 * left & 0x3F)
+    for following in range(size - 2, -1, -1):
+        put_byte(out, position + size - 1 - following, 0x80 | code >> 6 * following & 0x3F)
     return position + size

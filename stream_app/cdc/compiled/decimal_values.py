@@ -59,17 +59,17 @@ def _decimal_end(place: int, scale: int, most: int) -> tuple[int, int]:
     begin = place
     while ZERO <= byte_at(place) <= NINE and place - begin <= most:
         place += 1
-    whole = place - begin
-    if whole == 0 or (byte_at(begin) == ZERO and whole > 1):
+    whole_digits = place - begin
+    if whole_digits == 0 or (byte_at(begin) == ZERO and whole_digits > 1):
         return DECLINED, scale
     fraction = 0
     if byte_at(place) == POINT:
         place += 1
-        while ZERO <= byte_at(place) <= NINE and whole + fraction <= most:
+        while ZERO <= byte_at(place) <= NINE and whole_digits + fraction <= most:
             place, fraction = place + 1, fraction + 1
         if fraction == 0:
             return DECLINED, scale
-    if fraction > scale or whole + scale > most or byte_at(place) | SMALL == SMALL_E:
+    if fraction > scale or whole_digits + scale > most or byte_at(place) | SMALL == SMALL_E:
         return DECLINED, scale
     return place, fraction
 

@@ -76,7 +76,11 @@ class DocumentLayout:
             PackedNames.of(names),
             np.array([places.get(name, UNKNOWN) for name in names], np.int64),
             np.array(
-                [sum(1 << cls.FORMS[form] for form in some) for some in forms.values()], np.int64
+                [
+                    sum(1 << cls.FORMS[form] for form in column_forms)
+                    for column_forms in forms.values()
+                ],
+                np.int64,
             ),
         )
 

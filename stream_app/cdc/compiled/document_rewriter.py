@@ -82,6 +82,25 @@ class RewrittenPlaces(NamedTuple):
     rewritten: Bools
 
 
+class _SourceFields(NamedTuple):
+    """The values of `source` that the rewritten message has: addresses and lengths.
+
+    Attributes:
+        end: the address behind the object, or `DECLINED`.
+        connector_length, time_length, database_length, table_length: 0 means null.
+    """
+
+    end: int
+    connector: int
+    connector_length: int
+    time: int
+    time_length: int
+    database: int
+    database_length: int
+    table: int
+    table_length: int
+
+
 class Memory(NamedTuple):
     """Addresses: where messages are written, where a text loses its escapes, and `PIECES`."""
 
@@ -116,7 +135,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
     place, last = span
     out, stamp = target
     has_before, images, op = False, 0, 0
-    source = DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+    source = _no_source()
     if last - place < 2 or byte_at(place) != OBJECT_BEGIN:
         return DECLINED
     while True:
@@ -134,9 +153,9 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
                 out = _piece(_piece(out, memory, _BEFORE), memory, _NULL)
             images, out = 2, _piece(out, memory, _AFTER)
             place, out = _image((place, last), tables, memory, (out, stamp + 1))
-        elif size == 9 and name == _SOURCE_NAME and source[0] < 0:
+        elif size == 9 and name == _SOURCE_NAME and source.end < 0:
             source = _source(place, last)
-            place = source[0]
+            place = source.end
         elif size == 5 and name & _FIVE == _OP_NAME and op == 0:
             op, place = _op(place)
         else:
@@ -151,7 +170,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
         if byte_at(place) != COMMA:
             break
     is_whole = byte_at(place) == OBJECT_END and blank_end(place + 1, last) == last
-    if not is_whole or images == 0 or source[0] < 0 or op == 0:
+    if not is_whole or images == 0 or source.end < 0 or op == 0:
         return DECLINED
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
@@ -172,15 +191,15 @@ def _op(place: int) -> tuple[int, int]:
 @compiled
 def _written(
     out: int,
-    source: tuple[int, int, int, int, int, int, int, int, int],
+    source: _SourceFields,
     op: int,
     memory: Memory,
 ) -> int:
     """Write the fields behind the images: `source` and `op`; return the place behind them."""
-    out = _token(_piece(out, memory, _CONNECTOR), memory, source[1], source[2])
-    out = _token(_piece(out, memory, _TIME), memory, source[3], source[4])
-    out = _token(_piece(out, memory, _DATABASE), memory, source[5], source[6])
-    out = _token(_piece(out, memory, _TABLE), memory, source[7], source[8])
+    out = _token(_piece(out, memory, _CONNECTOR), memory, source.connector, source.connector_length)
+    out = _token(_piece(out, memory, _TIME), memory, source.time, source.time_length)
+    out = _token(_piece(out, memory, _DATABASE), memory, source.database, source.database_length)
+    out = _token(_piece(out, memory, _TABLE), memory, source.table, source.table_length)
     out = _piece(out, memory, _OP)
     put_byte(out, 0, op)
     return _piece(out + 1, memory, _END)
@@ -197,22 +216,22 @@ def _token(out: int, memory: Memory, place: int, length: int) -> int:
 
 
 @compiled
+def _no_source() -> _SourceFields:
+    return _SourceFields(DECLINED, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@compiled
 def _source(  # noqa: C901, PLR0912 - a branch for each field
     place: int, last: int
-) -> tuple[int, int, int, int, int, int, int, int, int]:
-    """Find the values of `source` that the rewritten message has.
-
-    Returns:
-        The place behind the object, or `DECLINED`; then the place and the length of connector,
-        time, database and collection. A length of 0 means null.
-    """
+) -> _SourceFields:
+    """Find the values of `source` that the rewritten message has."""
     connector = time = database = table = 0
-    of_connector = of_time = of_database = of_table = 0
+    connector_length = time_length = database_length = table_length = 0
     if byte_at(place) != OBJECT_BEGIN:
-        return DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+        return _no_source()
     while True:
         place = blank_end(place + 1, last)
-        name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
+        name, behind, next_word = word_at(place), name_end(place), word_at(place + 8)
         if behind < 0 or behind >= last:
             break
         size, begin = behind - place, blank_end(behind, last)
@@ -221,34 +240,34 @@ def _source(  # noqa: C901, PLR0912 - a branch for each field
             break
         is_text, is_null = byte_at(begin) == QUOTE, byte_at(begin) == NULL_BEGIN
         length = 0 if is_null else place - begin
-        if size == 12 and name == _CONNECTOR_NAME and rest & _FOUR == _OR_END:
+        if size == 12 and name == _CONNECTOR_NAME and next_word & _FOUR == _OR_END:
             if connector or not (is_text or is_null):
                 break
-            connector, of_connector = begin, length
-        elif size == 13 and name == _COLLECTION_NAME and rest & _FIVE == _ION_END:
+            connector, connector_length = begin, length
+        elif size == 13 and name == _COLLECTION_NAME and next_word & _FIVE == _ION_END:
             if table or not (is_text or is_null):
                 break
-            table, of_table = begin, length
+            table, table_length = begin, length
         elif size == 5 and name & _FIVE == _DB_NAME:
             if database or not (is_text or is_null):
                 break
-            database, of_database = begin, length
+            database, database_length = begin, length
         elif size == 8 and name == _TIME_NAME:
             if time or length > _DIGITS_MAX or not (is_null or digits_end(begin) == place):
                 break
-            time, of_time = begin, length
+            time, time_length = begin, length
         place = blank_end(place, last)
         if byte_at(place) == OBJECT_END:
-            return (
+            return _SourceFields(
                 place + 1,
-                connector, of_connector,
-                time, of_time,
-                database, of_database,
-                table, of_table,
+                connector, connector_length,
+                time, time_length,
+                database, database_length,
+                table, table_length,
             )  # fmt: skip
         if byte_at(place) != COMMA:
             break
-    return DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+    return _no_source()
 
 
 @compiled
@@ -281,11 +300,11 @@ def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
     while place < last:
         word = word_at(place)
         put_number(out, 0, number_at(place))
-        odd = odd_bytes(word)
-        if odd == 0:
+        special_bytes = odd_bytes(word)
+        if special_bytes == 0:
             place, out = place + 8, out + 8
             continue
-        count = low_zero_bytes(odd)
+        count = low_zero_bytes(special_bytes)
         place, out = place + count, out + count
         byte = byte_at(place)
         if byte == QUOTE:

@@ -87,7 +87,7 @@ def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
         As `value_of`.
     """
     place = blank_end(place + 1, end)
-    name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
+    name, behind, next_word = word_at(place), name_end(place), word_at(place + 8)
     if behind < 0:
         return DECLINED, out, 0
     size, begin, quoted = behind - place, blank_end(behind, end), 0
@@ -99,7 +99,10 @@ def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
     elif (
         name == _NUMBER_NAME
         and byte_at(begin) == QUOTE
-        and ((size == 14 and rest & _SIX == _LONG_END) or (size == 13 and rest & _FIVE == _INT_END))
+        and (
+            (size == 14 and next_word & _SIX == _LONG_END)
+            or (size == 13 and next_word & _FIVE == _INT_END)
+        )
     ):
         begin, quoted = begin + 1, 1
         stop, form = _whole_end(begin), NUMBERS

@@ -172,7 +172,7 @@ class ImageLayout:
         """Compile or load all machine code, so that the first messages need not wait for it."""
         text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
         empty: Int64s = np.zeros(0, np.int64)
-        of_texts = cls(
+        text_layout = cls(
             packed=PackedNames.of([]),
             columns=empty,
             kinds=np.full(1, TEXT, np.int64),
@@ -182,8 +182,8 @@ class ImageLayout:
         )
         first = np.zeros(1, np.int64)
         data = np.frombuffer(text, np.uint8)
-        of_texts.parse(data, first, first + len(text) - TAIL_MIN)
-        of_texts.parse_rows(data, np.array([0, len(text)], np.int64))
+        text_layout.parse(data, first, first + len(text) - TAIL_MIN)
+        text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
         bytes_like(data, 0)
 
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
@@ -243,12 +243,15 @@ class ImageLayout:
             return None
         ended = ended_messages(data, offsets)
         cells = list(map(ImageCells.for_columns, columns, widths))
-        of_message, *of_inner = map(ImageLayout._tables, layouts, cells)
-        inner, list_rows = np.array(of_inner, np.int64), np.zeros((2, len(self.lists)), np.int64)
+        message_tables, *inner_tables = map(ImageLayout._tables, layouts, cells)
+        inner, list_rows = (
+            np.array(inner_tables, np.int64),
+            np.zeros((2, len(self.lists)), np.int64),
+        )
         marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
             RowPlaces(ended.starts, ended.ends, marks, parsed),
-            of_message,
+            message_tables,
             InnerTables(
                 inner.ctypes.data,
                 len(self.objects),
@@ -289,8 +292,8 @@ def _kind_of(
         is_base64 = reading.encoding is Encoding.BASE64
         wide = WIDE if reading.data_type.precision > DIGITS_MAX else 0
         if not pa.types.is_string(wire):
-            of_kind = DECIMAL if json_kind is JsonKind.NUMBER else DECIMAL_TEXT
-            return of_kind + wide, reading.arrow_type
+            decimal_kind = DECIMAL if json_kind is JsonKind.NUMBER else DECIMAL_TEXT
+            return decimal_kind + wide, reading.arrow_type
         if is_base64 and reads_base64 and reading.scale == reading.data_type.scale:
             return BASE64 + wide, reading.arrow_type
     if wire is None:

@@ -213,7 +213,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     place, last, steps = span
     number, stamp = mark
     first = tables.column_count - inner.object_count - inner.list_count
-    expected, marks, columns, of_images = 0, 0, 0, 0
+    expected, marks, columns, image_marks = 0, 0, 0, 0
     place = blank_end(place + 1, last)
     is_empty = byte_at(place) == OBJECT_END
     while not is_empty:
@@ -228,7 +228,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
             place, inner_marks, steps = _inner_images(
                 Span(behind, last, steps), tables, inner, column, mark
             )
-            of_images += inner_marks
+            image_marks += inner_marks
         else:
             place = cell_end(behind, tables, (column, number))
         if place < 0 or place >= last:
@@ -245,7 +245,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     for at in range(inner.object_count):
         if byte_at(tables.valid + (first + at) * tables.width + number) != VALUE:
             _put_missing(_tables_at(inner.tables, at), number, stamp)
-    return place + 1, of_images if first < tables.column_count else marks
+    return place + 1, image_marks if first < tables.column_count else marks
 
 
 @compiled
@@ -265,17 +265,17 @@ def _inner_images(
     place, last, steps = span
     number = mark.number
     at = column - tables.column_count + inner.object_count + inner.list_count
-    its, of_list = _tables_at(inner.tables, at), at - inner.object_count
+    its, list_number = _tables_at(inner.tables, at), at - inner.object_count
     put_byte(tables.valid, column * tables.width + number, VALUE)
-    if byte_at(place) != (OBJECT_BEGIN if of_list < 0 else ARRAY_BEGIN):
+    if byte_at(place) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
-    if of_list < 0:
+    if list_number < 0:
         place, unknown, missing, steps = _image(Span(place, last, steps), its, mark)
     else:
-        before = number_at(inner.list_rows + _WORD * of_list)
+        before = number_at(inner.list_rows + _WORD * list_number)
         place, rows, unknown, missing, steps = _list(Span(place, last, steps), its, before)
         put_number(tables.numbers, column * tables.width + number, rows - before)
-        put_number(inner.list_rows, inner.list_count + of_list, rows)
+        put_number(inner.list_rows, inner.list_count + list_number, rows)
     if inner.partial >> at & 1:
         missing = 0
     return place, (2 * at + 1) * (unknown + missing), steps

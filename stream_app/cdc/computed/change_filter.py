@@ -116,15 +116,15 @@ class FilterStep:
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
-            left = filtered(kinds, is_pair, passes, self.known_columns)
+            filtered_rows = filtered(kinds, is_pair, passes, self.known_columns)
         else:
-            left = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
-        rows = rows.set_column(0, rows.schema.field(0), pa.array(left.kinds))
-        message_index = index[left.remains]
+            filtered_rows = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
+        rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
+        message_index = index[filtered_rows.remains]
         return replace(
             decoded,
             changes=ChangeBatch(
-                rows=rows.filter(pa.array(left.remains)), message_index=message_index
+                rows=rows.filter(pa.array(filtered_rows.remains)), message_index=message_index
             ),
             skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(message_index)),
         )

@@ -327,9 +327,9 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
     fit.
     """
     numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
-    rest = np.mod(numbers, width)
-    fits = valid_of(values) & (numbers >= _INT64_MIN + rest)
-    truncated = pa.array(np.where(fits, numbers, rest) - rest)
+    remainder = np.mod(numbers, width)
+    fits = valid_of(values) & (numbers >= _INT64_MIN + remainder)
+    truncated = pa.array(np.where(fits, numbers, remainder) - remainder)
     integers = cast_isolating(null_where(truncated, ~fits), values.type)
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 
@@ -342,7 +342,7 @@ def truncate_decimals(values: pa.Array, width: int) -> Casted:
 
         values      [12.34, -12.34, 0.10, null]
         unscaled    [1234,  -1234,  10,   -]
-        rest        [4,     6,      0,    -]
+        remainder   [4,     6,      0,    -]
                     [12.30, -12.40, 0.10, null]
     """
     if not len(values):
@@ -351,11 +351,11 @@ def truncate_decimals(values: pa.Array, width: int) -> Casted:
     words = words[values.offset : values.offset + len(values)]
     low, high = np.ascontiguousarray(words[:, 0]).view(np.uint64), words[:, 1]
     shift = np.int64(2**64 % width)
-    rest = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
-    rest = np.mod(rest, width).astype(np.uint64)
+    remainder = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
+    remainder = np.mod(remainder, width).astype(np.uint64)
     result = np.empty((len(values), 2), np.int64)
-    result[:, 0] = (low - rest).view(np.int64)  # without a sign, it wraps around
-    result[:, 1] = high - (low < rest)
+    result[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
+    result[:, 1] = high - (low < remainder)
     truncated = pa.Array.from_buffers(
         values.type, len(values), [None, pa.py_buffer(result.tobytes())]
     )

@@ -60,15 +60,15 @@ class MadeColumns:
     Attributes:
         computed: the definitions, in an order in which each can be computed.
         metadata: name of the column → name of the metadata.
-        of_writer: the columns that the table's writer fills, with their types.
+        writer_columns: the columns that the table's writer fills, with their types.
     """
 
     computed: tuple[Definition, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
-    of_writer: Mapping[str, DataType] = field(default_factory=dict)
+    writer_columns: Mapping[str, DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.computed or self.metadata or self.of_writer)
+        return bool(self.computed or self.metadata or self.writer_columns)
 
     def with_history(self, history: HistoryColumns) -> MadeColumns:
         """Return the same columns, and those of a history: the start of a version is metadata.
@@ -83,7 +83,7 @@ class MadeColumns:
         return replace(
             self,
             metadata={**self.metadata, history.valid_from: history.sequence},
-            of_writer={
+            writer_columns={
                 history.valid_to: moment,
                 history.is_current: DataType(root=TypeRoot.BOOLEAN).not_null(),
             },
@@ -93,7 +93,7 @@ class MadeColumns:
     def names(self) -> frozenset[str]:
         """The names of the made columns."""
         computed = (definition.name for definition in self.computed)
-        return frozenset((*computed, *self.metadata, *self.of_writer))
+        return frozenset((*computed, *self.metadata, *self.writer_columns))
 
     @property
     def is_repeatable(self) -> bool:
@@ -112,7 +112,7 @@ class MadeColumns:
             at: str | None = name
             while at in by_name:
                 at = self.reference(by_name[at])
-            if at is not None and at not in self.metadata and at not in self.of_writer:
+            if at is not None and at not in self.metadata and at not in self.writer_columns:
                 origins[at] = None
         return tuple(origins)
 
@@ -127,7 +127,7 @@ class MadeColumns:
                 return False
             at = self.reference(by_name[at])
         key = None if at is None else self.metadata.get(at)
-        return at not in self.of_writer and (key is None or METADATA[key].is_stable)
+        return at not in self.writer_columns and (key is None or METADATA[key].is_stable)
 
     def is_shared(self, name: str, primary_keys: Collection[str]) -> bool:
         """Return whether all changes of a row give a made column the same value."""
@@ -164,7 +164,7 @@ class MadeColumns:
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
         computed_columns, new_columns = new_columns, []
-        for name, data_type in self.of_writer.items():
+        for name, data_type in self.writer_columns.items():
             try:
                 make(name, data_type)
             except DefinitionError as error:
@@ -200,8 +200,8 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
     names = [*(definition.name for definition in definitions), *(prefix + key for key in keys)]
     for name in names:
         if names.count(name) > 1:
-            of_metadata = name in (prefix + key for key in keys)
-            error = MetadataError if of_metadata else DefinitionError
+            is_metadata = name in (prefix + key for key in keys)
+            error = MetadataError if is_metadata else DefinitionError
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
     plain = MadeColumns()

@@ -56,7 +56,7 @@ class MadeColumnsStep:
         schema: the schema of the rows that come out, `change_schema`.
         primary_keys: the primary keys of the table.
         metadata: name of a column → name of its metadata.
-        of_writer: columns that the table's writer fills; their values here mean nothing.
+        writer_columns: columns that the table's writer fills; their values here mean nothing.
         now_ms: the time of day, milliseconds since 1970 in UTC.
     """
 
@@ -64,7 +64,7 @@ class MadeColumnsStep:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
-    of_writer: tuple[str, ...]
+    writer_columns: tuple[str, ...]
     facts: SourceFacts
     now_ms: Callable[[], int]
 
@@ -120,7 +120,7 @@ class _MadeValues:
     def add_blanks(self) -> None:
         """Make the columns that the table's writer fills: null, or the zero of their type."""
         rows = self._changes.rows.num_rows
-        for name in self._step.of_writer:
+        for name in self._step.writer_columns:
             field = self._step.schema.field(name)
             blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
             self._columns[name] = pa.repeat(blank, rows)
@@ -139,10 +139,10 @@ class _MadeValues:
                 self._refuse_nulls(absent & ~self._is_before, f"NOT NULL column {name!r} is null")
         self._columns[name] = values
 
-    def _refuse_values(self, failed: Bools, column: str, taken: pa.Array, why: str) -> None:
+    def _refuse_values(self, failed: Bools, column: str, taken: pa.Array, reason: str) -> None:
         """Note why messages are bad; a loop over bad records, which are few."""
         for row in np.flatnonzero(failed).tolist():
-            self._refuse(row, f"{column}: {_shown(taken[row])} {why}")
+            self._refuse(row, f"{column}: {_shown(taken[row])} {reason}")
 
     def _refuse_nulls(self, absent: Bools, reason: str) -> None:
         for row in np.flatnonzero(absent).tolist():
@@ -196,7 +196,7 @@ def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
 
 def made_columns_step(
     made_columns: MadeColumns,
-    whole: FormatSetup,
+    table_setup: FormatSetup,
     facts: SourceFacts,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
@@ -204,17 +204,17 @@ def made_columns_step(
     """Return the step of a table with made columns.
 
     Args:
-        whole: the setup of all columns of the table.
+        table_setup: the setup of all columns of the table.
 
     Raises:
         DefinitionError: a function does not take its column.
     """
     return MadeColumnsStep(
-        schema=change_schema(whole.arrow_schema),
-        primary_keys=whole.primary_keys,
-        computed=tuple(_computed(made_columns, whole.columns, arrow_type_of)),
+        schema=change_schema(table_setup.arrow_schema),
+        primary_keys=table_setup.primary_keys,
+        computed=tuple(_computed(made_columns, table_setup.columns, arrow_type_of)),
         metadata=dict(made_columns.metadata),
-        of_writer=tuple(made_columns.of_writer),
+        writer_columns=tuple(made_columns.writer_columns),
         facts=facts,
         now_ms=now_ms,
     )

@@ -75,11 +75,13 @@ def _changed(
     changed = change(values)
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
         return changed
-    odd = bools_of(pc.match_substring_regex(values, f"[{''.join(sorted(special))}]"))
-    if not odd.any():
+    is_special = bools_of(pc.match_substring_regex(values, f"[{''.join(sorted(special))}]"))
+    if not is_special.any():
         return changed
-    texts = [change_one(text) for text in values.take(pa.array(np.flatnonzero(odd))).to_pylist()]
-    return pc.replace_with_mask(changed, pa.array(odd), pa.array(texts, pa.string()))
+    texts = [
+        change_one(text) for text in values.take(pa.array(np.flatnonzero(is_special))).to_pylist()
+    ]
+    return pc.replace_with_mask(changed, pa.array(is_special), pa.array(texts, pa.string()))
 
 
 @cache

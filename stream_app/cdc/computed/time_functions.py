@@ -107,11 +107,11 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
         else:
             numbers = values.cast(pa.int64())
     counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
-    seconds, rest = np.divmod(counts, 10**digits)
+    seconds, fraction = np.divmod(counts, 10**digits)
     in_range = parsed & (seconds >= _LEAST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
         np.where(in_range, seconds, 0),
-        np.where(in_range, rest * 10 ** (9 - digits) if nanos is None else nanos, 0),
+        np.where(in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),
         in_range,
         valid & ~in_range,
     )
@@ -201,8 +201,8 @@ _year = _calendar(pc.year)
 def _year_of_era(seconds: Int64s) -> Int64s:
     """Return the year of the letter y, for which the year before year 1 is year 1 BC."""
     years = _year(seconds)
-    of_era: Int64s = np.where(years > 0, years, 1 - years)
-    return of_era
+    era_years: Int64s = np.where(years > 0, years, 1 - years)
+    return era_years
 
 
 _FIELDS: Mapping[str, Callable[[Int64s], Int64s]] = {

@@ -103,8 +103,8 @@ def _inner_names(images: StackedImages) -> Int64s:
     names = np.zeros(len(images.ops), np.int64)
     for column in images.columns:
         if pa.types.is_struct(column.type):
-            of_image = np.append(column.type.num_fields * valid_of(column), 0)
-            names += of_image[images.before_at] + of_image[images.after_at]  # -1: the last
+            name_counts = np.append(column.type.num_fields * valid_of(column), 0)
+            names += name_counts[images.before_at] + name_counts[images.after_at]  # -1: the last
     return names
 
 
@@ -187,15 +187,15 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
     ``decimal.format = NUMERIC`` sends numbers all the same), a second parse refuses all text.
     """
-    bare = [
+    decimals = [
         pa.field(reading.name, pa.float64())
         for reading, kind in zip(shape.readings, shape.kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64
     ]
-    if not bare:
+    if not decimals:
         return False
-    row = pa.struct(bare)
+    row = pa.struct(decimals)
     images = [pa.field("before", row), pa.field("after", row)]
-    return parse_objects(values, pa.schema(bare if is_flat else images)) is None
+    return parse_objects(values, pa.schema(decimals if is_flat else images)) is None

@@ -104,7 +104,7 @@ def _versions_of_group(
     An envelope in unusual spelling is not split off, and is a version of its own.
     """
     plain: list[dict[str, Any]] = []
-    of_plain: list[int] = []
+    plain_positions: list[int] = []
     for at, payload in zip(positions, payloads.to_pylist(), strict=True):
         document = _object(payload)
         if document is None:
@@ -116,10 +116,10 @@ def _versions_of_group(
                 document["schema"], [at], [inner] if isinstance(inner, dict) else []
             )
         elif isinstance(inner, dict):
-            of_plain.append(at)
+            plain_positions.append(at)
             plain.append(inner)
     if plain or schema is not None:
-        yield _VersionMessages(schema, of_plain or positions[:1], plain)
+        yield _VersionMessages(schema, plain_positions or positions[:1], plain)
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

@@ -88,9 +88,9 @@ def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
     """Find where `_MIDDLE` separates two objects; -1 for no place or several places."""
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
-    left = np.flatnonzero(~_is_middle(word, middles))
-    if len(left):
-        middles[left] = _middles_by_search(word.data, firsts[left], lasts[left])
+    unmatched = np.flatnonzero(~_is_middle(word, middles))
+    if len(unmatched):
+        middles[unmatched] = _middles_by_search(word.data, firsts[unmatched], lasts[unmatched])
     return middles
 
 

@@ -33,7 +33,7 @@ from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.one_record import ROW_OPS, TABLE_FIELDS
-from stream_app.cdc.json_documents import no_constant
+from stream_app.cdc.json_message import no_constant
 from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'
@@ -238,22 +238,22 @@ class KnownFrames:
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """Return the number of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
-        left = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
+        unmatched = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
-            codes[_with_tail(frame.tail, data, offsets, left)] = code
-            left = left[codes[left] < 0]
+            codes[_with_tail(frame.tail, data, offsets, unmatched)] = code
+            unmatched = unmatched[codes[unmatched] < 0]
         misses = 0
-        while len(left) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
-            row, before = int(left[0]), len(left)
+        while len(unmatched) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
+            row, before = int(unmatched[0]), len(unmatched)
             learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
             if learnt is not None:
-                codes[_with_tail(learnt.tail, data, offsets, left)] = len(self._frames)
-                left = left[codes[left] < 0]
-            if learnt is None or len(left) == before:
-                left = left[1:]
+                codes[_with_tail(learnt.tail, data, offsets, unmatched)] = len(self._frames)
+                unmatched = unmatched[codes[unmatched] < 0]
+            if learnt is None or len(unmatched) == before:
+                unmatched = unmatched[1:]
             else:
                 self._frames.append(learnt)
-            misses += before - len(left) <= len(codes) // _RARE_SHARE
+            misses += before - len(unmatched) <= len(codes) // _RARE_SHARE
         return codes
 
     def _joined(self, blocks: Sequence[FramedTails]) -> FramedTails:

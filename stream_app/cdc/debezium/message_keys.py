@@ -28,7 +28,7 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_message import quick_document
 
 Fields = frozenset[str] | None
 """Names of the fields of a key; None: it is not a JSON object."""
@@ -71,8 +71,8 @@ class _Shape:
         # Comparing the schema's bytes is ten times faster than an expression over them.
         alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
         alike &= bools_of(pc.ends_with(keys, pattern=b"}"))
-        some = keys if alike.all() else keys.filter(pa.array(alike))
-        fields = pc.binary_slice(some, len(self.prefix), -1)
+        alike_keys = keys if alike.all() else keys.filter(pa.array(alike))
+        fields = pc.binary_slice(alike_keys, len(self.prefix), -1)
         alike[alike] = self._fitting(fields)
         return alike
 
@@ -99,19 +99,21 @@ class MessageKeys:
         """
         distinct: dict[Fields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)
-        rest = np.flatnonzero(_may_be_object(keys))
+        unread_rows = np.flatnonzero(_may_be_object(keys))
         for known_shape, known_names in list(self._shapes.items()):
-            rest = _take_alike(keys, rest, known_shape, codes, _code(distinct, known_names))
-        while len(rest) and len(self._shapes) < _SHAPES_MAX:
-            names, shape = _read(keys[int(rest[0])].as_py())
-            codes[rest[0]] = _code(distinct, names)
-            rest = rest[1:]
+            unread_rows = _take_alike(
+                keys, unread_rows, known_shape, codes, _code(distinct, known_names)
+            )
+        while len(unread_rows) and len(self._shapes) < _SHAPES_MAX:
+            names, shape = _read(keys[int(unread_rows[0])].as_py())
+            codes[unread_rows[0]] = _code(distinct, names)
+            unread_rows = unread_rows[1:]
             if shape is None or names is None or shape in self._shapes:
                 break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
-            rest = _take_alike(keys, rest, shape, codes, _code(distinct, names))
+            unread_rows = _take_alike(keys, unread_rows, shape, codes, _code(distinct, names))
         # A loop over keys that resemble no other.
-        for at in rest.tolist():
+        for at in unread_rows.tolist():
             codes[at] = _code(distinct, _read(keys[at].as_py())[0])
         return codes, list(distinct)
 
@@ -124,14 +126,14 @@ def _may_be_object(keys: pa.Array) -> Bools:
 
 
 def _take_alike(
-    keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
+    keys: pa.Array, unread_rows: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
 ) -> npt.NDArray[np.int64]:
     """Assign the code to the keys with this shape, and return the other keys."""
-    if not len(rest):
-        return rest
-    alike = shape.fits(keys if len(rest) == len(keys) else keys.take(pa.array(rest)))
-    codes[rest[alike]] = code
-    return rest[~alike]
+    if not len(unread_rows):
+        return unread_rows
+    alike = shape.fits(keys if len(unread_rows) == len(keys) else keys.take(pa.array(unread_rows)))
+    codes[unread_rows[alike]] = code
+    return unread_rows[~alike]
 
 
 def _code(distinct: dict[Fields, int], names: Fields) -> int:

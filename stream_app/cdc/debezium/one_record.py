@@ -14,7 +14,7 @@ from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.column_drift import NO_DRIFT, Drift
-from stream_app.cdc.json_documents import (
+from stream_app.cdc.json_message import (
     JsonNumber,
     cell_of,
     check_once,

@@ -38,7 +38,7 @@ from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_messages
-from stream_app.cdc.json_documents import json_text, load_document
+from stream_app.cdc.json_message import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.model.source.origin import Origin
@@ -92,59 +92,68 @@ class _Search:
 
     def read(self, values: pa.Array, index: Int32s) -> None:
         """Read messages, binary [m]; `index` has their positions."""
-        rest = np.arange(len(values))
+        unread_rows = np.arange(len(values))
         data = _Bytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
-            if not len(rest):
+            if not len(unread_rows):
                 return
-            before, rest = len(rest), self._without_alike(data, values, index, rest)
-            if _WORTHWHILE * (before - len(rest)) < before:
-                rest = self._without_runs(data, values, index, rest)
+            before, unread_rows = (
+                len(unread_rows),
+                self._without_alike(data, values, index, unread_rows),
+            )
+            if _WORTHWHILE * (before - len(unread_rows)) < before:
+                unread_rows = self._without_runs(data, values, index, unread_rows)
                 break
-        if len(rest):
-            values, index = values.take(pa.array(rest)), index[rest]
+        if len(unread_rows):
+            values, index = values.take(pa.array(unread_rows)), index[unread_rows]
             readable = looks_like_object(values) & ~deep_ones(values)
             self._parse(values.filter(pa.array(readable)), index[readable])
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
-    def _without_alike(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
+    def _without_alike(
+        self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
+    ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
         # The sample is from the middle: numbers after the name grow, so the first may have another
         # length.
-        return rest[~self._read_sample(data, values, index, rest, len(rest) // 2)]
+        return unread_rows[
+            ~self._read_sample(data, values, index, unread_rows, len(unread_rows) // 2)
+        ]
 
-    def _without_runs(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
+    def _without_runs(
+        self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
+    ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
         Returns the messages after the runs, where the tables' messages alternate.
         """
         begin, width, reads = 0, _RUN_MIN, 0
-        while begin < len(rest) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
-            alike = self._read_sample(data, values, index, rest[begin : begin + width], 0)
+        while begin < len(unread_rows) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
+            alike = self._read_sample(data, values, index, unread_rows[begin : begin + width], 0)
             run = len(alike) if alike.all() else int(np.argmin(alike))
             begin, width, reads = begin + run, max(_RUN_MIN, 2 * run), reads + 1
-        return rest[begin:]
+        return unread_rows[begin:]
 
     def _read_sample(
-        self, data: _Bytes, values: pa.Array, index: Int32s, some: Int64s, sample: int
+        self, data: _Bytes, values: pa.Array, index: Int32s, rows: Int64s, sample: int
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
+        value, at = values[int(rows[sample])].as_py(), int(index[rows[sample]])
         self._read(value, at)
         code = self._codes[at]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-        same = np.zeros(len(some), np.bool_)
+        same = np.zeros(len(rows), np.bool_)
         if pieces:
-            same = data.have_pieces(some, pieces)
-            self._codes[index[some[same]]] = code
+            same = data.have_pieces(rows, pieces)
+            self._codes[index[rows[same]]] = code
         same[sample] = True
         return same
 
     def _parse(self, values: pa.Array, index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self._one_by_one(some, places)
+                self._one_by_one(half, places)
                 continue
             op, source, *flat = columns
             nested = children_of(source)
@@ -153,8 +162,8 @@ class _Search:
             for chosen, names in ((is_envelope, nested), (is_flat, flat)):
                 if chosen.any():
                     self._see(names, chosen, places)
-            odd = ~(is_envelope | is_flat)
-            self._one_by_one(some.filter(pa.array(odd)), places[odd])
+            suspects = ~(is_envelope | is_flat)
+            self._one_by_one(half.filter(pa.array(suspects)), places[suspects])
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(chosen)) for column in names)

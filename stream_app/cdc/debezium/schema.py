@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.nesting import nests_too_deeply
-from stream_app.cdc.json_documents import no_constant
+from stream_app.cdc.json_message import no_constant
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
 
 _START = b'{"schema":'
@@ -69,23 +69,23 @@ def split_envelopes(
         yield PayloadGroup(everything, values, b"")
         return
     plain = ~enveloped
-    rest, rest_index = _pick(values, everything, enveloped)
+    unsplit, unsplit_index = _pick(values, everything, enveloped)
     schemas_left = SCHEMAS_MAX
-    while len(rest):
+    while len(unsplit):
         if not schemas_left:
-            plain[rest_index] = True
+            plain[unsplit_index] = True
             break
-        prefix = _prefix_of(rest[0].as_py(), schemas)
+        prefix = _prefix_of(unsplit[0].as_py(), schemas)
         if prefix is None:
             # This only looks like an envelope, so it is read as a single message.
-            plain[rest_index[0]] = True
-            rest, rest_index = rest.slice(1), rest_index[1:]
+            plain[unsplit_index[0]] = True
+            unsplit, unsplit_index = unsplit.slice(1), unsplit_index[1:]
             continue
-        ours = bools_of(pc.starts_with(rest, pattern=prefix))
-        ours &= bools_of(pc.ends_with(rest, pattern=b"}"))
-        payloads, index = _pick(rest, rest_index, ours)
+        has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
+        has_prefix &= bools_of(pc.ends_with(unsplit, pattern=b"}"))
+        payloads, index = _pick(unsplit, unsplit_index, has_prefix)
         yield PayloadGroup(index, pc.binary_slice(payloads, len(prefix), -1), prefix)
-        rest, rest_index = _pick(rest, rest_index, ~ours)
+        unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
     if plain.any():
         others, index = _pick(values, everything, plain)

@@ -92,10 +92,10 @@ class DebeziumSurvey:
         question = question_of(self.rules, deleted)
         if answers(self.rules, question, seen.fields):
             return None
-        why = uncertainty(self.rules, question, seen.fields)
+        reason = uncertainty(self.rules, question, seen.fields)
         return Notice(
             problem="the row of a delete or an update will not be certain: a record like this "
-            + why,
+            + reason,
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
         )

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.json_documents import check_once, image_of, text_of
+from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
@@ -128,15 +128,15 @@ class DmsDialect(dialect.Dialect):
         ]
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        odd = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
+        suspects = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
         after, old = rows[: len(kinds)], rows[len(kinds) :]
         has_old, is_proven = _are_there(table, old, is_update)
         if not self.trusts_keys:
-            odd |= is_update & ~is_proven
-        odd |= ~is_update & has_old  # in other operations these are ordinary columns
-        odd |= is_update & ~is_proven & has_old
-        befores, unreadable = _befores(values, table, is_update & has_old & ~odd, old, after)
-        odd[unreadable] = True
+            suspects |= is_update & ~is_proven
+        suspects |= ~is_update & has_old  # in other operations these are ordinary columns
+        suspects |= is_update & ~is_proven & has_old
+        befores, unreadable = _befores(values, table, is_update & has_old & ~suspects, old, after)
+        suspects[unreadable] = True
         images = Images(
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
@@ -144,7 +144,7 @@ class DmsDialect(dialect.Dialect):
             kinds=kinds,
             before=befores,
             after=after,
-            suspects=odd,
+            suspects=suspects,
             tables=(schema, name) if table.reads_tables else (),
         )
         return dialect.Parsed(images)
@@ -231,14 +231,14 @@ def _are_there(
     table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
     """Mark the messages with any previous value, and those with the whole previous primary key."""
-    some: Bools = np.zeros(len(is_update), np.bool_)
+    sends_any: Bools = np.zeros(len(is_update), np.bool_)
     proven: Bools = np.ones(len(is_update), np.bool_)
     for reading, column in zip(table.readings, old, strict=True):
         is_sent = valid_of(column)
-        some |= is_sent
+        sends_any |= is_sent
         if reading.is_key:
             proven &= is_sent
-    return some, proven if table.keys else some.copy()
+    return sends_any, proven if table.keys else sends_any.copy()
 
 
 def _befores(

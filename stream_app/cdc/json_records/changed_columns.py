@@ -118,16 +118,16 @@ def sent_nulls(
 
 
 def filled_up(
-    arrays: Sequence[pa.Array], whole: Sequence[pa.Array], nulls: Sequence[Int64s]
+    arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """Return the columns of incomplete images, filled with the values of the other images.
 
     Args:
-        some, whole: for each column an array [n].
+        arrays, others: for each column an array [n].
         nulls: for each column the positions at which `arrays` has a null that is a value.
     """
     filled = []
-    for column, other, rows in zip(arrays, whole, nulls, strict=True):
+    for column, other, rows in zip(arrays, others, nulls, strict=True):
         is_sent = valid_of(column)
         is_sent[rows] = True
         if not is_sent.any():

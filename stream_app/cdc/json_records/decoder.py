@@ -145,19 +145,21 @@ class ShapeDecoder:
             self._decode_slice(part)
 
     def _decode_slice(self, placed: PlacedValues) -> None:
-        odd: Bools = np.zeros(len(placed.index), np.bool_)
-        left: Bools = np.ones(len(placed.index), np.bool_)
+        suspects: Bools = np.zeros(len(placed.index), np.bool_)
+        is_undecoded: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
             quick = self.reads.decode_quickly(placed, self.group)  # step 2
         if quick is not None:
             self.outcome.add_columnar(quick.records, placed.index[quick.positions])
-            odd[quick.positions[quick.records.from_images.suspects]] = True
-            left[quick.positions] = False
-        if left.any():
-            odd[left] = self._decode_whole(placed.at(np.flatnonzero(left)))
-        if odd.any():
-            self.reads.decode_one_by_one(placed.at(np.flatnonzero(odd)), self.group, self.outcome)
+            suspects[quick.positions[quick.records.from_images.suspects]] = True
+            is_undecoded[quick.positions] = False
+        if is_undecoded.any():
+            suspects[is_undecoded] = self._decode_whole(placed.at(np.flatnonzero(is_undecoded)))
+        if suspects.any():
+            self.reads.decode_one_by_one(
+                placed.at(np.flatnonzero(suspects)), self.group, self.outcome
+            )
 
     def _decode_whole(self, placed: PlacedValues) -> Bools:
         """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
@@ -182,7 +184,7 @@ class ShapeDecoder:
 
     def _decode_alike(self, placed: PlacedValues, alike: Bools) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
-        odd = ~alike
+        suspects = ~alike
 
         def decode(rows: Int64s) -> bool:
             if not len(rows):
@@ -191,23 +193,23 @@ class ShapeDecoder:
             decoded = self.reads.decode_in_columns(part, self.group)
             if decoded is None:
                 return False
-            odd[rows[decoded.from_images.suspects]] = True
+            suspects[rows[decoded.from_images.suspects]] = True
             self.outcome.add_columnar(decoded, part.index)
             return True
 
         rows = np.flatnonzero(alike)
         if decode(rows):
-            return odd
+            return suspects
         fits = self._learn_shape(placed.at(rows))  # later batches begin with it
-        odd[rows[~fits]] = True
+        suspects[rows[~fits]] = True
         parts = [rows[fits]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
             rows = parts.pop()
             if decode(rows):
                 continue
             if len(rows) <= _HALVE_ROWS_MIN:
-                odd[rows] = True
+                suspects[rows] = True
             else:
                 half = len(rows) // 2
                 parts += [rows[half:], rows[:half]]
-        return odd
+        return suspects

@@ -17,7 +17,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.json_documents import cell_of, load_document
+from stream_app.cdc.json_message import cell_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
@@ -83,13 +83,13 @@ class Parsed:
         images: the images of m records.
         message: int64 [m]; the message of each record, never decreasing; None if each message has
             one record.
-        odd: bool [n]; messages to read one by one, which have no records here; None if there are
-            none.
+        suspects: bool [n]; messages to read one by one, which have no records here; None if there
+            are none.
     """
 
     images: Images
     message: Int64s | None = None
-    odd: Bools | None = None
+    suspects: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Dialect(Protocol):
         """Read one message.
 
         Args:
-            document: the document, as `json_documents.load_document` returns it.
+            document: the document, as `json_message.load_document` returns it.
 
         Raises:
             UnreadableRecordError: the document is no message of this format.

@@ -207,7 +207,7 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     message = parsed.message
     if message is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if parsed.odd is None else parsed.odd.copy()
+    suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
     suspects[message[image_rows.suspects]] = True
     is_good = ~suspects[message[image_rows.record]]
     wanted = ~suspects[message]

@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
-from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_message import quick_document
 from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
 
 _NUMBERS_MAX = 64
@@ -76,14 +76,14 @@ def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> Sear
         suspects: bool [n].
     """
     images, message = parsed.images, parsed.message
-    of_records = classes_of(images.ops, images.has_before)
+    record_classes = classes_of(images.ops, images.has_before)
     after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
     nulls = first_and_last_nulls(images.after, after_at)
     if message is None:
-        classes = of_records
+        classes = record_classes
     else:
         classes = np.zeros(len(values), np.uint8)
-        classes[message[::-1]] = of_records[::-1]
+        classes[message[::-1]] = record_classes[::-1]
         nulls = {int(message[row]) for row in nulls}
     classes[suspects] = NO_CLASS
     return SearchedRecords(
@@ -175,11 +175,11 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
     """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
-    for of_class in np.flatnonzero(counts[1:]) + 1:
-        first = int(np.argmax(classes == of_class))
+    for class_number in np.flatnonzero(counts[1:]) + 1:
+        first = int(np.argmax(classes == class_number))
         value = named[first].as_py()
-        ends += int(counts[of_class]) * (value.count(_NAME_END) - int(inner[first]))
-        escaped += int(counts[of_class]) * value.count(_ESCAPED_END)
+        ends += int(counts[class_number]) * (value.count(_NAME_END) - int(inner[first]))
+        escaped += int(counts[class_number]) * value.count(_ESCAPED_END)
     data, _ = own_bytes(named)
     pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stream_app.arrow_buffers import Bools
-from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_message import quick_document
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.json_documents import JsonNumber, load_document
+from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.source_tables import Origins, origins_of
 
 _INT64 = range(-(2**63), 2**63)
@@ -50,9 +50,9 @@ class FieldsRead:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
-        for some, places, columns in parse_by_halves(plain, index[readable], self.fields):
+        for half, places, columns in parse_by_halves(plain, index[readable], self.fields):
             if columns is None:
-                self._read(some, places)
+                self._read(half, places)
             else:
                 self.parts.append((places, columns))
         self._read(values.filter(pa.array(~readable)), index[~readable])

@@ -22,7 +22,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.ddl_text import DdlText
-from stream_app.cdc.json_documents import check_once, image_of, text_of
+from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
@@ -95,8 +95,8 @@ class MaxwellDialect(dialect.Dialect):
                 [reading.name for reading in table.readings],
                 lambda document, at: ((at, document["old"]),),
             )
-        is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
-        is_odd[list(doubtful)] = True
+        suspects = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
+        suspects[list(doubtful)] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
@@ -104,7 +104,7 @@ class MaxwellDialect(dialect.Dialect):
             kinds=kinds,
             before=filled_up(children_of(old), after, nulls),
             after=after,
-            suspects=is_odd,
+            suspects=suspects,
             tables=(database, name) if table.reads_tables else (),
         )
         return dialect.Parsed(images)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, children_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
-from stream_app.cdc.json_documents import JsonNumber, check_once, image_of, text_of
+from stream_app.cdc.json_message import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
@@ -88,8 +88,8 @@ class OggDialect(dialect.Dialect):
         befores = () if before is None or kind == "I" else (_unmarked(before),)
         if after is None or kind == "D":
             return dialect.DocumentImages(befores, (), names)
-        whole = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
-        return dialect.DocumentImages(befores, (whole,), names)
+        whole_image = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
+        return dialect.DocumentImages(befores, (whole_image,), names)
 
     def described(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -111,28 +111,32 @@ class OggDialect(dialect.Dialect):
         name, kind, before, after = messages.columns
         ops = ops_of(kind, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        odd = ops == 0
-        odd |= ~is_delete & ~valid_of(after)
-        odd |= (is_update | is_delete) & ~valid_of(before)
-        odd[rows_with(messages.values, _MARK.encode())] = True
+        suspects = ops == 0
+        suspects |= ~is_delete & ~valid_of(after)
+        suspects |= (is_update | is_delete) & ~valid_of(before)
+        suspects[rows_with(messages.values, _MARK.encode())] = True
         old = children_of(before)
         for reading, column in zip(table.readings, old, strict=True):
             if reading.is_key:
-                odd |= is_update & ~valid_of(column)
+                suspects |= is_update & ~valid_of(column)
         images = Images(
             ops=ops,
             has_before=is_update | is_delete,
             has_after=~is_delete,
             kinds=kinds,
             before=old,
-            after=self._whole(messages, is_update & ~odd, table, odd),
-            suspects=odd,
+            after=self._whole(messages, is_update & ~suspects, table, suspects),
+            suspects=suspects,
             tables=(name,) if table.reads_tables else (),
         )
         return dialect.Parsed(images)
 
     def _whole(
-        self, messages: dialect.ParsedMessages, updates: Bools, table: dialect.Table, odd: Bools
+        self,
+        messages: dialect.ParsedMessages,
+        updates: Bools,
+        table: dialect.Table,
+        suspects: Bools,
     ) -> list[pa.Array]:
         """Complete the after-images of updates; notes updates that lack a column."""
         *_, before, after = messages.columns
@@ -148,12 +152,12 @@ class OggDialect(dialect.Dialect):
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
+            suspects[row] |= not self.takes_nulls and _lacks_values(before, after, table)
             yield row, after
 
         names = [reading.name for reading in table.readings]
         sent, unreadable = sent_nulls(messages.values, np.flatnonzero(lacking), names, after_of)
-        odd[unreadable] = True
+        suspects[unreadable] = True
         nulls = sent if messages.nulls is None else messages.nulls["after"]
         # Only updates are completed: elsewhere a null is a value.
         others = pa.array(~updates)

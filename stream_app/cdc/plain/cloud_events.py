@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
-from stream_app.cdc.json_documents import json_text
+from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS

@@ -22,7 +22,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.json_documents import image_of, load_document
+from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect import (
@@ -90,12 +90,14 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
         row = row_fields(table.readings, kinds)
-        odd: Bools = np.ones(len(values), np.bool_)
+        suspects: Bools = np.ones(len(values), np.bool_)
         for column in columns:
-            odd &= ~valid_of(column)
+            suspects &= ~valid_of(column)
         if keys is not None:
-            of_keys = [field for field in row if field.name in self.key_columns]
-            odd |= self._add_from_keys(keys, of_keys, columns, [field.name for field in row])
+            key_fields = [field for field in row if field.name in self.key_columns]
+            suspects |= self._add_from_keys(
+                keys, key_fields, columns, [field.name for field in row]
+            )
         none = [pa.nulls(len(values), column.type) for column in columns]
         images = Images(
             ops=np.full(len(values), DELETE if self.deletes else CREATE, np.uint8),
@@ -104,7 +106,7 @@ class PlainDialect(Dialect):
             kinds=kinds,
             before=columns if self.deletes else none,
             after=none if self.deletes else columns,
-            suspects=odd,
+            suspects=suspects,
             tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
         return Parsed(images)
@@ -113,38 +115,40 @@ class PlainDialect(Dialect):
         self, keys: pa.Array, fields: list[pa.Field], columns: list[pa.Array], names: list[str]
     ) -> Bools:
         """Fill columns from keys; returns where a key cannot be read here."""
-        odd = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
-        odd |= deep_ones(keys.fill_null(b""))
-        odd |= may_be_misread(keys.fill_null(b""), has_decimals=True)
+        unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
+        unreadable |= deep_ones(keys.fill_null(b""))
+        unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)
         lacking: Bools = np.zeros(len(keys), np.bool_)
         for field in fields:
             lacking |= ~valid_of(columns[names.index(field.name)])
-        readable = pc.if_else(pa.array(odd), pa.scalar(b"{}", pa.binary()), keys)
+        readable = pc.if_else(pa.array(unreadable), pa.scalar(b"{}", pa.binary()), keys)
         parsed = parse_objects(readable, pa.schema(fields))
         if parsed is None:
             return lacking
         for field, column in zip(fields, parsed, strict=True):
             place = names.index(field.name)
             columns[place] = pc.coalesce(columns[place], column)
-        return odd & lacking
+        return unreadable & lacking
 
     def read(
         self, document: dict[str, Any], key: bytes | None, table: Table
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}
-        whole = {**row}
+        cells_by_name = {**row}
         lacking = {
             name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
         }
         if lacking and key is not None:
             cells = _key_image(key, frozenset(lacking))
-            whole |= {name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL}
+            cells_by_name |= {
+                name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL
+            }
         if not row:
             raise UnreadableRecordError("has no column of the table")
         if self.deletes:
-            return Change((RecordImages("d", whole, None),))
-        return Change((RecordImages("c", None, whole),))
+            return Change((RecordImages("d", cells_by_name, None),))
+        return Change((RecordImages("c", None, cells_by_name),))
 
 
 def _key_image(key: bytes, columns: frozenset[str]) -> Image:

@@ -16,7 +16,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding
-from stream_app.cdc.json_documents import load_document
+from stream_app.cdc.json_message import load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import ChangeFormat
 from stream_app.cdc.json_records.options import (
@@ -82,11 +82,11 @@ class _JsonSchema:
 def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
     keys = frozenset(setup.primary_keys)
     deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
-    of_keys = replace(options, values={**options.values, **_OF_KEYS})
+    key_options = replace(options, values={**options.values, **_OF_KEYS})
     rows = PlainDialect(options.values[KEY_COLUMNS])
     return HeadedJson(
         make=partial(_format, schemas, setup, options, rows),
-        make_deletes=partial(_format, schemas, setup, of_keys, PlainDialect(deletes=True))
+        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
         if deletes
         else None,
         key_name=min(keys) if len(keys) == 1 else "",

@@ -82,8 +82,8 @@ class _Protobuf:
                 yield (number, *_path(paths[0])), rows
                 continue
             distinct, which = np.unique(paths, axis=0, return_inverse=True)
-            for at, some in by_number(which.reshape(-1)):  # a loop over types
-                yield (number, *_path(distinct[at])), rows[some]
+            for at, type_rows in by_number(which.reshape(-1)):  # a loop over types
+                yield (number, *_path(distinct[at])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:
         """See `SchemaLanguage`; each message is a record, whatever the name."""

@@ -39,8 +39,8 @@ def json_of(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
     except UnreadableRecordError as problem:
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {problem}") from None
     except Exception as error:  # each fault of the bytes has an exception of its own
-        said = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
-        raise UnreadableRecordError(f"is not Protobuf of schema {number}: {said}") from None
+        error_text = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
+        raise UnreadableRecordError(f"is not Protobuf of schema {number}: {error_text}") from None
     for field in fields_of(message_class.DESCRIPTOR):
         if field.name in document:
             document[field.name] = _plain(field, message, document[field.name])

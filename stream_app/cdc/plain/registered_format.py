@@ -121,8 +121,8 @@ class RegisteredFormat:
         options = without_registry(setup.options)
         for key in (TOMBSTONES, KEY_FORMAT):
             options.pop(key, None)
-        of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
-        return PLAIN_JSON.survey(replace(setup, options=options), of_json)
+        json_messages = {topic: source.as_json(batch) for topic, batch in messages.items()}
+        return PLAIN_JSON.survey(replace(setup, options=options), json_messages)
 
     def _facts(self, options: Mapping[str, str]) -> SourceFacts:
         source = self._source(options)

@@ -32,7 +32,7 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.json_documents import image_of, load_document
+from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.dialect import Change
 from stream_app.cdc.json_records.options import (
     CheckedOptions,
@@ -62,7 +62,7 @@ class _KeyOrValue:
     """The columns that one part of a message gives: its value or its key."""
 
     schema: RowSchema
-    of_key: bool
+    reads_key: bool
     columns: frozenset[str]
 
     def image(self, key: bytes | None, value: bytes | None) -> Image:
@@ -71,9 +71,9 @@ class _KeyOrValue:
         Raises:
             UnreadableRecordError: the bytes are no value of the schema.
         """
-        message = key if self.of_key else value
+        message = key if self.reads_key else value
         document = load_document(self.schema.json_of(message or b""))
-        return image_of(document, "key" if self.of_key else "record", self.columns) or {}
+        return image_of(document, "key" if self.reads_key else "record", self.columns) or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +169,12 @@ class RegisteredRows:
             skipped=messages.num_rows - len(present) - len(absent),
         )
         rows = _Messages(values=values, keys=keys.take(pa.array(present)), index=present)
-        gone = keys.take(pa.array(absent))
-        for some, op in ((rows, CREATE), (_Messages(values=gone, keys=gone, index=absent), DELETE)):
-            for plan, group in self._groups(some, op, outcome):
+        deleted_keys = keys.take(pa.array(absent))
+        for message_rows, op in (
+            (rows, CREATE),
+            (_Messages(values=deleted_keys, keys=deleted_keys, index=absent), DELETE),
+        ):
+            for plan, group in self._groups(message_rows, op, outcome):
                 self._decode(group, plan, outcome)
         return outcome.decoded(self._rules[CREATE].schema, {})
 
@@ -185,9 +188,9 @@ class RegisteredRows:
             parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if keyed:
                 parts = [*self._keyed(messages.keys.take(pa.array(rows)))]
-            for key_number, some in parts:
+            for key_number, group_rows in parts:
                 plan = self._plan(op, number, key_number)
-                group = rows[some]
+                group = rows[group_rows]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(messages.index[group].tolist(), plan))
                     continue
@@ -200,8 +203,8 @@ class RegisteredRows:
         """Yield the keys of each schema, by position, and those that are null."""
         present = valid_of(keys)
         rows = np.flatnonzero(present)
-        for number, some in self._of_keys.split(keys.drop_null()):
-            yield number, rows[some]
+        for number, key_rows in self._of_keys.split(keys.drop_null()):
+            yield number, rows[key_rows]
         if not present.all():
             yield _NO_KEY, np.flatnonzero(~present)
 
@@ -220,12 +223,14 @@ class RegisteredRows:
     def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, number, "")
         lacking = self._key_columns.difference(row.columns)
-        parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
+        parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
         if lacking:
             if key_number == _NO_KEY:
                 raise UnreadableRecordError(f"has no key, from which {min(lacking)!r} comes")
             key = self._key(key_number, lacking)
-            parts.append(_KeyOrValue(schema=key, of_key=True, columns=lacking & key.columns.keys()))
+            parts.append(
+                _KeyOrValue(schema=key, reads_key=True, columns=lacking & key.columns.keys())
+            )
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -245,7 +250,7 @@ class RegisteredRows:
             )
         return _Plan(
             op=DELETE,
-            parts=(_KeyOrValue(schema=key, of_key=True, columns=self._primary_key),),
+            parts=(_KeyOrValue(schema=key, reads_key=True, columns=self._primary_key),),
             readings=apply_schema(self._readings, key.columns, self._encodings),
             drift=NO_DRIFT,
         )
@@ -267,10 +272,10 @@ class RegisteredRows:
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
         outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[intact])
-        odd = ~intact
-        odd[intact] = rows.suspects
-        if odd.any():
-            self._one_by_one(messages.taken(np.flatnonzero(odd)), plan, outcome)
+        suspects = ~intact
+        suspects[intact] = rows.suspects
+        if suspects.any():
+            self._one_by_one(messages.taken(np.flatnonzero(suspects)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -278,7 +283,7 @@ class RegisteredRows:
         """Return the images of messages that are not broken, and which these are: bool [n]."""
         everything = np.arange(len(messages.index))
         read = [
-            (part, *part.schema.values(messages.keys if part.of_key else messages.values))
+            (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
         ]
         walk = read[0][1]
@@ -298,7 +303,7 @@ class RegisteredRows:
             after_at=none if plan.op == DELETE else at,
             kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
-            suspects=np.logical_or.reduce([wire.odd for wire in wires]),
+            suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
         return images, [wire.reading for wire in wires], intact

@@ -103,8 +103,10 @@ class RegisteredSource:
             at = index[rows].astype(np.int64)
             if self.key_columns.difference(fields):
                 key = self._key_of(messages.column("key")[int(at[0])].as_py())
-                of_key = {} if key is None else key.columns
-                fields |= {name: of_key[name] for name in of_key if name in self.key_columns}
+                key_fields = {} if key is None else key.columns
+                fields |= {
+                    name: key_fields[name] for name in key_fields if name in self.key_columns
+                }
             columns = [source_column(name, field, options) for name, field in fields.items()]
             if columns:
                 yield at, SourceTable(columns=tuple(columns))

@@ -48,7 +48,7 @@ class RowRules:
         schema: the schema of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
-        why_base64: behind "is not base64", why a decimal was to be so.
+        why_base64: text that follows "is not base64": why the column's decimals are read as base64.
         cut: the reaction to records with a time that has more digits than its column.
     """
 
@@ -85,15 +85,15 @@ class Images:
     def stacked(self) -> StackedImages:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
-        at = np.arange(count)
+        positions = np.arange(count)
         columns, above = self.after, 0
         if self.has_before.any():
             above = count
             columns = [pa.concat_arrays(both) for both in zip(self.before, self.after, strict=True)]
         return StackedImages(
             ops=self.ops,
-            before_at=np.where(self.has_before, at, -1),
-            after_at=np.where(self.has_after, at + above, -1),
+            before_at=np.where(self.has_before, positions, -1),
+            after_at=np.where(self.has_after, positions + above, -1),
             kinds=self.kinds,
             columns=columns,
             suspects=self.suspects,
@@ -159,7 +159,7 @@ class ImageRows:
 def rows_of(
     images: Images | StackedImages, readings: Sequence[ColumnReading], rules: RowRules
 ) -> ImageRows:
-    """Return the rows of records.
+    """Return the rows that records give, cast to the table's types, without those of suspects.
 
     Args:
         readings: the readings of the table's columns, in table order.
@@ -167,24 +167,28 @@ def rows_of(
     if isinstance(images, Images):
         images = images.stacked()
     has_before, has_after = images.has_before, images.has_after
-    wanted: Bools | bool = rules.keep_update_before
-    if not wanted and bool((has_before & has_after).any()):
-        wanted = key_changes(readings, images.columns, images.before_at, images.after_at)
-    plan = plan_rows(images.ops, has_before, has_after, wanted)  # step 1
+    wants_update_before: Bools | bool = rules.keep_update_before
+    if not wants_update_before and bool((has_before & has_after).any()):
+        wants_update_before = key_changes(
+            readings, images.columns, images.before_at, images.after_at
+        )
+    plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
     places = plan.places(images.before_at, images.after_at)
-    in_place = is_identity(places, len(images.columns[0]))
+    is_in_place = is_identity(places, len(images.columns[0]))
     order = pa.array(places)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.kinds)]
     cut: dict[str, Bools] = {}
     for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
-        wire = column if in_place else column.take(order)
+        wire = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
         columns.append(_cast(reading, kind, wire, _Planned(plan, unchanged), suspects, rules))
-        lossy = None if rules.cut is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
-        if lossy is not None:
+        loses_digits = (
+            None if rules.cut is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
+        )
+        if loses_digits is not None:
             cut[reading.name] = np.zeros(len(suspects), np.bool_)
-            cut[reading.name][plan.record[lossy]] = True
+            cut[reading.name][plan.record[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, of_new_rows(images.unchanged, plan))
     record = plan.record
@@ -193,7 +197,7 @@ def rows_of(
     if suspects.any():  # step 3
         is_good = ~suspects[record]
         rows, record = rows.filter(pa.array(is_good)), record[is_good]
-    cut = {name: lossy & ~suspects for name, lossy in cut.items()}
+    cut = {name: loses_digits & ~suspects for name, loses_digits in cut.items()}
     return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut)
 
 

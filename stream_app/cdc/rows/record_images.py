@@ -153,7 +153,7 @@ def _column(
 ) -> _ImageColumn:
     cells = [None if image is None else image.get(reading.name) for image in images]
     wires_of, problems = by_kind(reading, cells)
-    misfits = {row: _misfit(reading, cells[row], why) for row, why in problems.items()}
+    misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut: set[int] = set()
     for kind, wires in wires_of.items():
@@ -163,8 +163,8 @@ def _column(
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row], rules))
     if rules.cut is DriftReaction.QUARANTINE:
-        why = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
-        misfits = {row: _misfit(reading, cells[row], why) for row in cut} | misfits
+        reason = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
+        misfits = {row: _misfit(reading, cells[row], reason) for row in cut} | misfits
     return _ImageColumn(values, misfits, frozenset(cut))
 
 
@@ -217,11 +217,11 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
     return f"{role} {reading.name!r} is {state}{where}"
 
 
-def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
+def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     kind, text = cell or (JsonKind.NULL, "")
     shown = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
     quoted = f'"{shown}"' if kind is JsonKind.STRING else shown
-    return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
+    return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 
 def _why(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:

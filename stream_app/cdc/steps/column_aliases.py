@@ -83,12 +83,12 @@ class ColumnAliases:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows, names = decoded.changes.rows, {*self.aliases, *self.aliases.values()}
-        of_source = defaultdict[str, list[str]](list)
+        alias_names = defaultdict[str, list[str]](list)
         for name, column in self.aliases.items():
-            of_source[column].append(name)
+            alias_names[column].append(name)
         arrays = [
-            pc.coalesce(*(rows.column(source) for source in (*of_source[name], name)))
-            if name in of_source
+            pc.coalesce(*(rows.column(source) for source in (*alias_names[name], name)))
+            if name in alias_names
             else rows.column(name)
             for name in self.schema.names
         ]

@@ -62,12 +62,12 @@ class InsertOnly:
             int(index): _reason(RowKind(int(kind)))
             for index, kind in zip(at, first_kinds, strict=True)
         }
-        left = replace(
+        remaining = replace(
             decoded,
             changes=changes.where(~dropped),
             skipped=decoded.skipped + skipped,
         )
-        return left.quarantining(messages, reasons)
+        return remaining.quarantining(messages, reasons)
 
 
 def _reason(row_kind: RowKind) -> str:

@@ -45,9 +45,9 @@ class SourceChoice:
 
     def refusal(self, name: str) -> str:
         """Return the reason why a record is not taken."""
-        ours = ", ".join(sorted(self.own_names)) or "another"
+        own_tables = ", ".join(sorted(self.own_names)) or "another"
         other = f"is of the source's table {name}" if name else "does not name its source table"
-        return f"{other}, and the rows of this table are those of {ours}"
+        return f"{other}, and the rows of this table are those of {own_tables}"
 
 
 EVERY_SOURCE = SourceChoice()
@@ -107,16 +107,16 @@ class OwnTable:
         """Decode a batch with messages of several source tables; see `decoded`."""
         others = self._others(messages)
         own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
-        some = messages.take(pa.array(own_positions)) if others else messages
-        decoded = moved_results(decode(some), own_positions)
+        own_messages = messages.take(pa.array(own_positions)) if others else messages
+        decoded = moved_results(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
-        names = [] if is_plain else self._names(some)
+        names = [] if is_plain else self._names(own_messages)
         if decoded.truncated is not None:  # perhaps the only message of its table
             at = int(np.searchsorted(own_positions, decoded.truncated))
             tables.setdefault(names[at], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
-        rows = some.num_rows - decoded.bad.num_rows - decoded.skipped
+        rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
         reasons = {at: self.choice.refusal(name) for at, name in others.items()}
         shown = {name: at for at, name in reversed(list(others.items())[:_SHOWN])}
         return replace(

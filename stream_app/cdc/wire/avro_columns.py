@@ -70,13 +70,13 @@ class WireColumn:
     Attributes:
         reading: how the column is cast.
         values: the values of `reading.wire_type(json_kind)`, or binary for BYTES.
-        odd: bool [s]; images with a value that is left to the slow path.
+        suspects: bool [s]; images with a value that is left to the slow path.
     """
 
     reading: ColumnReading
     json_kind: JsonKind
     values: pa.Array
-    odd: Bools
+    suspects: Bools
 
 
 def wire_column(
@@ -98,7 +98,7 @@ def wire_column(
         if values is not None and values.avro_type is not None
     }
     convert = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
-    columns, odds = [], []
+    columns, suspects_of_columns = [], []
     if convert is None:
         kind = reading.usual_kind()
         empty = _null_type(reading, kind)
@@ -106,21 +106,21 @@ def wire_column(
         kind, as_wire, reading, empty = convert
     for values, rows in sides:
         image_count = int(intact[rows].sum())
-        odd: Bools = np.zeros(image_count, np.bool_)
+        suspects: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, empty)
         if values is not None:
             image_of = np.empty(len(intact), np.int64)
             image_of[rows[intact[rows]]] = np.arange(image_count)
             places = image_of[values.rows[intact[values.rows]]]
             if convert is None or values.avro_type is None or values.avro_type.kind == "null":
-                odd[places] = values.avro_type is None or values.avro_type.kind != "null"
+                suspects[places] = values.avro_type is None or values.avro_type.kind != "null"
             else:
                 wire = as_wire(_IntactValues(values.avro_type, walk, values, intact))
-                odd[places[~valid_of(wire)]] = True
+                suspects[places[~valid_of(wire)]] = True
                 column = _at(wire, places, image_count)
         columns.append(column)
-        odds.append(odd)
-    return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(odds))
+        suspects_of_columns.append(suspects)
+    return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(suspects_of_columns))
 
 
 def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
@@ -139,15 +139,17 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireC
         present: bool [s]; which images have a value.
     """
     convert = _conversion(reading, leaf.avro_type.kind)
-    odd: Bools = np.zeros(len(present), np.bool_)
+    suspects: Bools = np.zeros(len(present), np.bool_)
     if convert is None:
         kind = reading.usual_kind()
-        return WireColumn(reading, kind, pa.nulls(len(odd), _null_type(reading, kind)), odd)
+        return WireColumn(
+            reading, kind, pa.nulls(len(suspects), _null_type(reading, kind)), suspects
+        )
     kind, as_wire, reading, _ = convert
     wire = as_wire(leaf)
     if wire.null_count > len(present) - np.count_nonzero(present):
-        odd = present & ~valid_of(wire)
-    return WireColumn(reading, kind, wire, odd)
+        suspects = present & ~valid_of(wire)
+    return WireColumn(reading, kind, wire, suspects)
 
 
 def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:

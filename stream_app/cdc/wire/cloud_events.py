@@ -33,7 +33,7 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.columns.byte_patterns import places_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.json_documents import check_once, load_document
+from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.source.mapping_options import MappingOptions
@@ -67,7 +67,7 @@ class EventData(Protocol):
         """Return the message of one event.
 
         Args:
-            event: as `json_documents.load_document` gives it, with data.
+            event: as `json_message.load_document` gives it, with data.
 
         Raises:
             UnreadableRecordError: the event has no such data.
@@ -90,17 +90,17 @@ def _unwrapped(
     """
     values, present = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
-    left: Bools = np.ones(len(values), np.bool_)
+    is_unread: Bools = np.ones(len(values), np.bool_)
     if not alone and len(values):
         rows, bodies = _together(values, data)  # step 1
-        left[rows] = False
+        is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
     reasons: dict[int, str] = {}
-    odd = np.flatnonzero(left)
+    unread_rows = np.flatnonzero(is_unread)
     texts: list[bytes] = []
     read: list[int] = []
     for at, value in zip(
-        present[odd].tolist(), values.take(pa.array(odd)).to_pylist(), strict=True
+        present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
             texts.append(data.alone(_event(value)))
@@ -151,9 +151,9 @@ def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
     bodies = slices_of(raw, begins[rows], ends[rows])
     parsed, attributes = _attributes(heads, data.attributes)
     bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
-    unwrapped, odd = data.together(bodies, attributes)
-    if odd.any():
-        parsed, unwrapped = parsed[~odd], unwrapped.filter(pa.array(~odd))
+    unwrapped, suspects = data.together(bodies, attributes)
+    if suspects.any():
+        parsed, unwrapped = parsed[~suspects], unwrapped.filter(pa.array(~suspects))
     return rows[parsed], unwrapped
 
 
@@ -209,8 +209,8 @@ class EventFormat:
         at = np.flatnonzero(are_among(messages, decoded.bad)).astype(np.int32)
         again = self.alone(messages.take(pa.array(at)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        whole = joined_results(decoded, moved_results(again, at))
-        return replace(whole, bad=as_received(whole.bad, messages))  # step 3
+        joined = joined_results(decoded, moved_results(again, at))
+        return replace(joined, bad=as_received(joined.bad, messages))  # step 3
 
     def alone(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event for itself, as step 2 does; bad records have the data's bytes."""

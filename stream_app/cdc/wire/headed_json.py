@@ -82,8 +82,8 @@ class HeadedJson:
             bad=bad_records(messages, reasons),
             skipped=messages.num_rows - len(rows) - len(ends),
         )
-        whole = functools.reduce(joined_results, parts, none)
-        return replace(whole, bad=as_received(whole.bad, came))
+        joined = functools.reduce(joined_results, parts, none)
+        return replace(joined, bad=as_received(joined.bad, came))
 
     def _parts(
         self,
@@ -111,11 +111,13 @@ class HeadedJson:
                 reason = f"has a key that {problem}" if deletes else str(problem)
                 reasons |= dict.fromkeys(at.tolist(), reason)
                 continue
-            some = messages if len(at) == messages.num_rows else messages.take(pa.array(at))
+            schema_messages = (
+                messages if len(at) == messages.num_rows else messages.take(pa.array(at))
+            )
             bodies = unframed(framed.take(pa.array(at)))
             if deletes and self.key_name:
                 bodies = _named(bodies, self.key_name)
-            decoded = decoder.decode(_with_value(some, bodies))
+            decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
             yield moved_results(decoded, at.astype(np.int32))

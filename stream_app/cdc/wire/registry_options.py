@@ -74,9 +74,9 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
         UsageError: one is not an address.
     """
     problems = filter(None, (registries.url_problem(url) for url in _urls(options)))
-    if said := "; ".join(problems):
+    if problems_text := "; ".join(problems):
         raise UsageError(
-            f"options of {name} are wrong: {URL}: {said}",
+            f"options of {name} are wrong: {URL}: {problems_text}",
             where=f"source.{section}",
             fix="give the addresses of the schema registry, such as http://registry:8081",
         )

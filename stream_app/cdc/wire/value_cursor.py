@@ -130,9 +130,9 @@ class ValueCursor:
         self._lose(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
-            some = rows[chosen == number]
-            if branch.kind != "null" and len(some):
-                values.append(self.read(branch, some))
+            branch_rows = rows[chosen == number]
+            if branch.kind != "null" and len(branch_rows):
+                values.append(self.read(branch, branch_rows))
         if len(values) == 1:
             return values[0]
         lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
@@ -186,10 +186,10 @@ class ValueCursor:
             with_size = rows[count < 0]
             if len(with_size):
                 self._longs(with_size)
-            left = np.abs(count)
-            self._lose(rows[left > _ITEMS_MAX])
-            unread = (left > 0) & (self.at[rows] < self._limit)
-            rows, left = rows[unread], left[unread]
+            remaining = np.abs(count)
+            self._lose(rows[remaining > _ITEMS_MAX])
+            unread = (remaining > 0) & (self.at[rows] < self._limit)
+            rows, remaining = rows[unread], remaining[unread]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -199,9 +199,9 @@ class ValueCursor:
                 if avro_type.kind == "map":
                     self._bytes(avro_type, items, self._longs(items))
                 self.read(avro_type.items, items)
-                left = left - 1
-                items = items[left > 0]
-                left = left[left > 0]
+                remaining = remaining - 1
+                items = items[remaining > 0]
+                remaining = remaining[remaining > 0]
         self._lose(rows)
 
     def _lose(self, rows: Int64s) -> None:

@@ -44,7 +44,7 @@ def narrowed(cells: pa.Array) -> pa.Array:
 
 def _has_magic(cells: pa.Array) -> Any:
     offsets, data = offsets_of(cells).astype(np.int64), bytes_of(cells)
-    some = np.flatnonzero(lengths_of(cells) > 0)
+    filled = np.flatnonzero(lengths_of(cells) > 0)
     has = np.zeros(len(cells), np.bool_)
-    has[some] = data[offsets[some]] == MAGIC
+    has[filled] = data[offsets[filled]] == MAGIC
     return has

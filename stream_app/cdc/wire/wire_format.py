@@ -97,14 +97,14 @@ def json_of(message: bytes, schema: str) -> bytes:
     try:
         check_avro(root, body.getvalue())
         value = fastavro.schemaless_reader(body, _schema(schema), None)
-        rest = len(message) - HEAD.size - body.tell()
+        excess = len(message) - HEAD.size - body.tell()
     except UnreadableRecordError:
         raise
     except Exception as error:  # each fault of the bytes has an exception of its own
-        said = f"{type(error).__name__}: {error}"[:120]
-        raise UnreadableRecordError(f"is not Avro of schema {number}: {said}") from None
-    if rest:
-        raise UnreadableRecordError(f"is not Avro of schema {number}: {rest} bytes too many")
+        error_text = f"{type(error).__name__}: {error}"[:120]
+        raise UnreadableRecordError(f"is not Avro of schema {number}: {error_text}") from None
+    if excess:
+        raise UnreadableRecordError(f"is not Avro of schema {number}: {excess} bytes too many")
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 

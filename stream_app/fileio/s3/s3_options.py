@@ -22,7 +22,7 @@ from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
-from stream_app.model.store_options import S3_OPTIONS
+from stream_app.model.s3_store_options import S3_OPTIONS
 
 OPTION_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -207,7 +207,7 @@ def _option_values(
 ) -> dict[str, Any]:
     """Return the options by field name; the bucket's options override the others."""
     fields: dict[str, Any] = {}
-    of_bucket: dict[str, Any] = {}
+    bucket_fields: dict[str, Any] = {}
     for key, value in options.items():
         if not key.startswith(OPTION_PREFIXES):
             continue
@@ -218,12 +218,12 @@ def _option_values(
         if short.startswith("bucket."):
             if not bucket or not short.startswith(f"bucket.{bucket}."):
                 continue  # another bucket's
-            short, into = short.removeprefix(f"bucket.{bucket}."), of_bucket
+            short, into = short.removeprefix(f"bucket.{bucket}."), bucket_fields
         name = _name(key, short)
         into[name] = _value(key, name, value, environ)
-    if not of_bucket.keys().isdisjoint(_KEYS):
+    if not bucket_fields.keys().isdisjoint(_KEYS):
         fields = {name: value for name, value in fields.items() if name not in _KEYS}
-    return fields | of_bucket
+    return fields | bucket_fields
 
 
 def _name(key: str, short: str) -> str:

@@ -202,8 +202,8 @@ class RollingFileWriter:
         # Arrow takes two to five times the space of Parquet, so half the target size gives files
         # near it. An eighth of the buffer for each of two writers keeps a task near its budget.
         near_target = schema.target_file_size // 2
-        of_buffer = schema.core_options[WRITE_BUFFER_SIZE] // 8
-        return max(1, min(ROW_GROUP_BYTES_MAX, near_target, of_buffer))
+        buffer_share = schema.core_options[WRITE_BUFFER_SIZE] // 8
+        return max(1, min(ROW_GROUP_BYTES_MAX, near_target, buffer_share))
 
     def _flush(self) -> None:
         if not self._gathered:

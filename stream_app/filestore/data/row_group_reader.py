@@ -226,8 +226,8 @@ def _side_by_side(
         CorruptFileError: a stream ends before.
     """
     current: list[pa.RecordBatch | None] = [None] * len(streams)
-    left = row_count
-    while left:
+    remaining_rows = row_count
+    while remaining_rows:
         batches = [
             batch if batch is not None and batch.num_rows else _next_rows(stream)
             for batch, stream in zip(current, streams, strict=True)
@@ -235,7 +235,7 @@ def _side_by_side(
         count = min(batch.num_rows for batch in batches)
         yield [batch.slice(0, count) for batch in batches]
         current = [batch.slice(count) for batch in batches]
-        left -= count
+        remaining_rows -= count
 
 
 def _next_rows(stream: Iterator[pa.RecordBatch]) -> pa.RecordBatch:

@@ -168,14 +168,14 @@ class LookupCopies:
         """Delete outdated copies of every table, and this table's copies beyond its limit."""
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other in sorted(self.root.iterdir()):
-                mine = other == self._table_folder
-                most = self.most_bytes if mine else None
+                is_own = other == self._table_folder
+                most = self.most_bytes if is_own else None
                 now_ms = self.clock.now_ms()
                 for copy in copies_to_delete(_kept(other), now_ms=now_ms, most_bytes=most):
                     was_whole = not copy.name.startswith(_UNFINISHED)
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})
-                if not mine:
+                if not is_own:
                     with contextlib.suppress(OSError):  # it still has another table's copies
                         other.rmdir()
 
@@ -211,12 +211,12 @@ class LookupCopies:
 
     def _delete(self, folder: Path) -> bool:
         """Rename, then delete: a final name means a whole copy. False: another task deletes it."""
-        gone = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
+        renamed = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
         try:
-            folder.rename(gone)
+            folder.rename(renamed)
         except OSError:
             return False
-        shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(renamed, ignore_errors=True)
         return True
 
 

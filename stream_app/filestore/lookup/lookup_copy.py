@@ -83,9 +83,9 @@ class LookupCopy:
         places = self._places(hashes)
         bounds = np.searchsorted(places, self.starts)
         for number in np.flatnonzero(np.diff(bounds)).tolist():
-            mine = places[bounds[number] : bounds[number + 1]]
+            batch_places = places[bounds[number] : bounds[number + 1]]
             batch = self.batches.get_batch(number).select(names)
-            yield batch.take(pa.array(mine - self.starts[number])), mine
+            yield batch.take(pa.array(batch_places - self.starts[number])), batch_places
 
     def _places(self, hashes: MurmurHashes) -> Indices:
         least = np.unique(hashes).astype(np.uint64) << _PLACE_BITS

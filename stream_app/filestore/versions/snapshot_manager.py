@@ -165,7 +165,7 @@ class SnapshotManager:
         path = self._path(snapshot.snapshot_id)
         return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
-    def write_hints(self, snapshot_id: int) -> Snapshot | None:
+    def write_hint_and_reread(self, snapshot_id: int) -> Snapshot | None:
         """Write the hint that a new snapshot is the newest.
 
         Failing to write the hint is harmless: readers fall back to listing. A writer delayed here

@@ -247,11 +247,11 @@ def _read(data: bytes) -> Iterator[list[dict[str, Any]]]:
             raise ValueError("a block does not end where it should")
         content = decompress(block["data"])
         digest.update(content)
-        rest = io.BytesIO(content)
+        stream = io.BytesIO(content)
         records: list[Any] = [
-            fastavro.schemaless_reader(rest, schema, None) for _ in range(block["count"])
+            fastavro.schemaless_reader(stream, schema, None) for _ in range(block["count"])
         ]
-        if rest.tell() < len(content):
+        if stream.tell() < len(content):
             raise ValueError("a block holds more than its records")
         yield records
     # The digest is hexadecimal, because PyPaimon decodes all metadata as text.

@@ -91,11 +91,11 @@ def _plain_float(text: str, wanted: DataType) -> str:
     unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
     if unsigned in _NAMED_FLOAT:
         return ("-" if stripped[0] == "-" else "") + _NAMED_FLOAT[unsigned]
-    bare = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
-    if _FLOAT.fullmatch(bare):
-        return bare
-    if _HEX_FLOAT.fullmatch(bare):
-        return repr(float.fromhex(bare))
+    number = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
+    if _FLOAT.fullmatch(number):
+        return number
+    if _HEX_FLOAT.fullmatch(number):
+        return repr(float.fromhex(number))
     raise _refusal(text, wanted)
 
 

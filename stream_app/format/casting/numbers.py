@@ -47,8 +47,8 @@ def float_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
     """Cut towards zero; TINYINT and SMALLINT get the low bits of the INT."""
     kind = arrow_type(wanted)
     longs = wanted.root is TypeRoot.BIGINT
-    whole = _saturated(numbers_of(values).astype(np.float64), longs=longs)
-    return array_of_numbers(whole.astype(kind.to_pandas_dtype()), values, kind)
+    integers = _saturated(numbers_of(values).astype(np.float64), longs=longs)
+    return array_of_numbers(integers.astype(kind.to_pandas_dtype()), values, kind)
 
 
 def float_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
@@ -127,8 +127,8 @@ def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
 def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Cut towards zero, and keep the low bits."""
     kind = arrow_type(wanted)
-    whole = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
-    return array_of_numbers(low_words(whole).astype(kind.to_pandas_dtype()), values, kind)
+    integers = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
+    return array_of_numbers(low_words(integers).astype(kind.to_pandas_dtype()), values, kind)
 
 
 def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
@@ -151,9 +151,9 @@ def low_words(decimals: pa.Array) -> Int64s:
 
 def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
     low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
-    whole = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
-    above, below = whole >= float(high), whole <= float(low)
-    inside = np.where(above | below, 0.0, whole).astype(np.int64)
+    truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
+    above, below = truncated >= float(high), truncated <= float(low)
+    inside = np.where(above | below, 0.0, truncated).astype(np.int64)
     return np.where(above, high, np.where(below, low, inside))
 
 

@@ -155,8 +155,8 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     exists |= ~is_text
     month = np.clip(month, 1, 12)
     day = np.minimum(day, _month_days(year, month))
-    of_day = hour * 3600 + minute * 60 + second
-    seconds = (_days(year, month) + day - 1) * _SECONDS_OF_DAY + of_day
+    day_seconds = hour * 3600 + minute * 60 + second
+    seconds = (_days(year, month) + day - 1) * _SECONDS_OF_DAY + day_seconds
     return np.where(is_text, seconds, 0), nanos, exists
 
 
@@ -166,9 +166,9 @@ def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataTy
     nanos = nanos - nanos % step
     if wanted.precision <= 6:
         return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, wanted)
-    whole = timestamps(seconds, "s", like, wanted)
+    whole_seconds = timestamps(seconds, "s", like, wanted)
     return array_of_numbers(
-        whole.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()
+        whole_seconds.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()
     ).view(arrow_type(wanted))
 
 

@@ -175,8 +175,8 @@ _Part = str | tuple[Int64s, int]
 def _day_parts(days: Int64s) -> list[_Part]:
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]").astype(np.int64)
-    of_month = (dates - dates.astype("datetime64[M]")).astype(np.int64)
-    return [(months // 12 + 1970, 4), "-", (months % 12 + 1, 2), "-", (of_month + 1, 2)]
+    month_days = (dates - dates.astype("datetime64[M]")).astype(np.int64)
+    return [(months // 12 + 1970, 4), "-", (months % 12 + 1, 2), "-", (month_days + 1, 2)]
 
 
 def _clock_parts(seconds: Int64s) -> list[_Part]:

@@ -236,18 +236,18 @@ class PagedGroups:
         spans = {name: columns[name][0].index("column") for name, _ in tested}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         begins = part_begins([columns[name][1].begins for name in indexes])
-        of_columns = [
+        column_stats = [
             stats_of_parts(
-                self._stats(name, data_type, of_chunk, indexes.get(name), columns[name][1]),
+                self._stats(name, data_type, chunk_stats, indexes.get(name), columns[name][1]),
                 columns[name][1],
                 begins,
             )
-            for (name, data_type), of_chunk in zip(
+            for (name, data_type), chunk_stats in zip(
                 tested, row_group_stats(footer, group, tested), strict=True
             )
         ]
         sizes = np.diff(np.append(begins, row_count)).tolist()
-        stats = zip(*of_columns, strict=True) if of_columns else [()] * len(sizes)
+        stats = zip(*column_stats, strict=True) if column_stats else [()] * len(sizes)
         parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
         return ranges_of(begins, row_count, self._choice.passing(parts))
 
@@ -255,7 +255,7 @@ class PagedGroups:
         self,
         name: str,
         data_type: DataType,
-        of_chunk: ColumnStats,
+        chunk_stats: ColumnStats,
         index: bytes | None,
         pages: ChunkPages,
     ) -> list[ColumnStats]:
@@ -265,7 +265,7 @@ class PagedGroups:
         if index is None or not means_anything:
             return [UNKNOWN_STATS] * len(pages.begins)
         physical_type = footer.schema.column(leaf).physical_type
-        return decode_stats(index, pages, of_chunk, physical_type, data_type)
+        return decode_stats(index, pages, chunk_stats, physical_type, data_type)
 
     def _decoded(
         self, columns: PagedColumns, ranges: Sequence[RowRange]

@@ -39,15 +39,15 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
     head_at = body_at = start = 0
     while start < len(sizes):
         stop = _end_of_chunk(ends, start, chunk_size, codec)
-        first, rest = values[start].as_py(), values.slice(start + 1, stop - start - 1)
-        keys = b"".join(rest.to_pylist())
+        first, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
+        keys = b"".join(later_keys.to_pylist())
         if codec.width is None:
             places = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
             keys = places.astype(">i4").tobytes() + keys
-            lengths = 4 * len(rest), len(keys) - 4 * len(rest)
+            lengths = 4 * len(later_keys), len(keys) - 4 * len(later_keys)
         else:
             lengths = len(keys), codec.width
-        head = b"\1" + first + _CHUNK.pack(start, body_at, len(rest), *lengths)
+        head = b"\1" + first + _CHUNK.pack(start, body_at, len(later_keys), *lengths)
         offsets.append(struct.pack(">i", head_at))
         heads.append(head)
         bodies.append(keys)

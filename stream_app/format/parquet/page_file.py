@@ -138,8 +138,9 @@ class ChosenPages:
         for data, row_count in zip(self.data, counts, strict=True):
             try:
                 header, end = raw_struct_and_end(data, 0)
-                of_kind = raw_struct(header[_HEADER_OF_KIND[integer(header[_PAGE_KIND])]].data)
-                values, size = integer(of_kind[_PAGE_VALUES]), end + integer(header[_PAGE_BYTES])
+                kind_header = raw_struct(header[_HEADER_OF_KIND[integer(header[_PAGE_KIND])]].data)
+                values = integer(kind_header[_PAGE_VALUES])
+                size = end + integer(header[_PAGE_BYTES])
             except (ValueError, IndexError, KeyError):
                 return "a page has no header of a data page"
             if (values, size) != (row_count, len(data)):
@@ -206,8 +207,8 @@ class FooterParts:
             _ROW_COUNT: integer_value(rows),
             _GROUPS: list_of_structs([struct_bytes(group)]),
         }
-        for of_all_columns in (_KEY_VALUES, _COLUMN_ORDERS):
-            fields.pop(of_all_columns, None)
+        for footer_field in (_KEY_VALUES, _COLUMN_ORDERS):
+            fields.pop(footer_field, None)
         footer = struct_bytes(fields)
         parts += (footer, len(footer).to_bytes(4, "little"), _MAGIC)
         return pq.ParquetFile(

@@ -149,7 +149,7 @@ def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnSta
     The first and the last page are widened to the chunk's bounds.
     """
     widened = list(stats)
-    bounded = [page for page, of_page in enumerate(stats) if of_page.minimum is not None]
+    bounded = [page for page, page_stats in enumerate(stats) if page_stats.minimum is not None]
     lows: list[Any] = [stats[page].minimum for page in bounded]
     highs: list[Any] = [stats[page].maximum for page in bounded]
     if lows != sorted(lows) or highs != sorted(highs):

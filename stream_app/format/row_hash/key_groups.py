@@ -81,10 +81,10 @@ def hashed_rows(
 
 def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
     """Return the rows of each key."""
-    of_keys: dict[bytes, HashedRows] = {}
+    rows_by_key: dict[bytes, HashedRows] = {}
     for row, count in rows.items():
-        of_keys.setdefault(row[0], Counter())[row] = count
-    return of_keys
+        rows_by_key.setdefault(row[0], Counter())[row] = count
+    return rows_by_key
 
 
 def key_texts(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> pa.Array:

@@ -73,8 +73,8 @@ def sum_of_changes(
         high, low = row_hashes(batch, columns)
         kinds = batch.column(VALUE_KIND).to_numpy()
         signs = 1 - 2 * (kinds & 1).astype(np.int64)
-        of_bits = signs.view(np.uint64)  # a product modulo 2^64 is that of the signed number
-        total += RowSum(int(signs.sum()), int(of_bits @ high), int(of_bits @ low))
+        sign_words = signs.view(np.uint64)  # a product modulo 2^64 is that of the signed number
+        total += RowSum(int(signs.sum()), int(sign_words @ high), int(sign_words @ low))
         befores += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
         afters += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
     return ChangeSum(total, afters - befores)

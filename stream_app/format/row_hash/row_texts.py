@@ -118,8 +118,8 @@ def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")
-    whole = _joined([_constant("["), joined, _constant("]")])
-    return whole if not arrays.null_count else pc.if_else(arrays.is_valid(), whole, None)
+    bracketed = _joined([_constant("["), joined, _constant("]")])
+    return bracketed if not arrays.null_count else pc.if_else(arrays.is_valid(), bracketed, None)
 
 
 def _digits(numbers: pa.Array) -> pa.Array:
@@ -147,8 +147,10 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
 def _unscaled(values: pa.Array, precision: int) -> pa.Array:
     validity, data = values.buffers()
     if precision > _LOW_DIGITS_MAX:
-        whole = pa.decimal128(precision, 0)
-        return pa.Array.from_buffers(whole, len(values), [validity, data], offset=values.offset)
+        unscaled_type = pa.decimal128(precision, 0)
+        return pa.Array.from_buffers(
+            unscaled_type, len(values), [validity, data], offset=values.offset
+        )
     places = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
     low = np.frombuffer(data, np.int64)[places]
     if not values.null_count:

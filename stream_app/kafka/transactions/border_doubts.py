@@ -78,15 +78,15 @@ class BorderDoubts:
                 f"transaction {without['id']} has no position in the source's log", _ORDER_FIX
             )
         for source, newest in self.progress.newest.items():
-            of_source = self.before[self.before["source"] == facts.pending.sources.code(source)]
-            for end in of_source[of_source["log"] != newest.log][:1]:
+            source_ends = self.before[self.before["source"] == facts.pending.sources.code(source)]
+            for end in source_ends[source_ends["log"] != newest.log][:1]:
                 reason = (
                     f"transaction {end['id']} of {source} is of another server than earlier ones"
                 )
                 yield Doubt(reason, _LOG_FIX)
         for source, newest in self.progress.newest.items():
-            of_newest = self.before["id"] == newest.position.transaction
-            for end in self.before[of_newest]:
+            is_newest = self.before["id"] == newest.position.transaction
+            for end in self.before[is_newest]:
                 code = end["transaction"]
                 if not facts.begun[code] and not facts.is_old[code]:
                     yield Doubt(

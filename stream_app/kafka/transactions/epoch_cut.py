@@ -132,9 +132,9 @@ def _lacking(
     tables = len(facts.pending.tables.names)
     changes = binding[binding["kind"] == MessageKind.CHANGE]
     changes = changes[collections[changes["table"]] != NO_CODE]
-    of_table = changes["transaction"] * tables + collections[changes["table"]]
+    table_codes = changes["transaction"] * tables + collections[changes["table"]]
     # Partitions that were added may have a change that another one has, too.
-    once = np.unique(np.stack([of_table, changes["order"]], axis=1), axis=0)[:, 0]
+    once = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
     arrived, seen = np.unique(once, return_counts=True)
     counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
     counted = counted[collections[counted["table"]] == counted["table"]]

@@ -95,8 +95,8 @@ def _ends_of_repeats(
         changes: the changes that are new in their partitions.
     """
     partitions, awaited = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
-    of_old = changes["partition"][facts.past(changes)]
-    for code in np.unique(of_old).tolist():
+    old_partitions = changes["partition"][facts.past(changes)]
+    for code in np.unique(old_partitions).tolist():
         awaited[partitions[code]] = facts.earlier.top_of_new(partitions[code][0])
     named = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, inverse, count = np.unique(named, axis=0, return_inverse=True, return_counts=True)

@@ -55,10 +55,10 @@ class PendingTransactions:
         begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
         ended[ends["transaction"]] = True
         for source, newest in earlier.newest.items():
-            of_source = ends[ends["source"] == pending.sources.code(source)]
-            has_position = of_source["position"][:, 0] >= 0
-            is_known = has_position & (compared(of_source["position"], newest.log_position) <= 0)
-            is_old[of_source["transaction"][is_known]] = True
+            source_ends = ends[ends["source"] == pending.sources.code(source)]
+            has_position = source_ends["position"][:, 0] >= 0
+            is_known = has_position & (compared(source_ends["position"], newest.log_position) <= 0)
+            is_old[source_ends["transaction"][is_known]] = True
         read_to = np.array(
             [pending.reached[partition] for partition in pending.partitions], np.int64
         )
@@ -98,10 +98,10 @@ class PendingTransactions:
         newest = dict(self.earlier.newest)
         fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
         for code in np.unique(fresh["source"]).tolist():
-            of_source = fresh[fresh["source"] == code]
-            last = of_source[np.argmax(ranks_of(of_source["position"]))]
+            source_ends = fresh[fresh["source"] == code]
+            last = source_ends[np.argmax(ranks_of(source_ends["position"]))]
             source = self.pending.sources.names[code]
-            log = newest[source].log if source in newest else of_source[0]["log"]
+            log = newest[source].log if source in newest else source_ends[0]["log"]
             position = SourcePosition(last["id"], int(last["time"]))
             newest[source] = NewestTransaction(position, tuple(last["position"].tolist()), log)
         return newest

@@ -23,15 +23,15 @@ def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
 
     A loop over tables.
     """
-    names, of_markers = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
+    names, marker_codes = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
     collections = np.full(len(names), NO_CODE, np.int64)
-    in_topic = {code: _in_topic(names[code]) for code in of_markers}
-    for code in of_markers:
+    in_topic = {code: _in_topic(names[code]) for code in marker_codes}
+    for code in marker_codes:
         if any(topic.endswith(in_topic[code]) for topic in topics):
             collections[code] = code
     for code, name in enumerate(names):
         table, is_change, topic = name.partition(BETWEEN)
-        for collection in of_markers if is_change else ():
+        for collection in marker_codes if is_change else ():
             wanted = f".{names[collection]}"
             if f".{table}".endswith(wanted) or topic.endswith(in_topic[collection]):
                 collections[code] = collections[collection] = collection

@@ -87,12 +87,12 @@ class CompactManager:
         return self.levels.number_of_sorted_runs() > self.stop_trigger
 
     def due(
-        self, *, local_ms: int, full: bool = False, rests: bool = False
+        self, *, local_ms: int, full: bool = False, expects_no_flush: bool = False
     ) -> CompactRequest | None:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
-            local_ms, full, rests: see `Picker.next_unit`.
+            local_ms, full, expects_no_flush: see `Picker.next_unit`.
 
         Raises:
             UsageError: a full compaction was requested for a write-only table.
@@ -102,7 +102,9 @@ class CompactManager:
                 raise write_only_error()
             return None
         levels = self.levels
-        unit = self.picker.next_unit(levels, local_ms=local_ms, full=full, rests=rests)
+        unit = self.picker.next_unit(
+            levels, local_ms=local_ms, full=full, expects_no_flush=expects_no_flush
+        )
         if unit is None:
             return None
         return CompactRequest(
@@ -132,19 +134,19 @@ class CompactManager:
         *,
         local_ms: int,
         full: bool = False,
-        rests: bool = False,
+        expects_no_flush: bool = False,
     ) -> bool:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms, full, rests: see `due`.
+            local_ms, full, expects_no_flush: see `due`.
 
         Raises:
             UsageError: as `due`.
         """
         if self.running is not None:
             return False
-        request = self.due(local_ms=local_ms, full=full, rests=rests)
+        request = self.due(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
         if request is None:
             return False
         self.running = RunningCompaction(request.unit, executor.submit(request))

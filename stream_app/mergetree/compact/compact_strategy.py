@@ -24,13 +24,13 @@ class PickTime:
         full_age_ms: milliseconds since the bucket's last full compaction; None without one.
         idle_flushes: flushes without a pick, including the current one, since level 0 was last
             compacted by force.
-        rests: whether no flush is expected, so that waiting runs are due at once.
+        expects_no_flush: whether no flush is expected, so that waiting runs are due at once.
     """
 
     hour: int = 12
     full_age_ms: int | None = None
     idle_flushes: int = 0
-    rests: bool = False
+    expects_no_flush: bool = False
 
 
 class CompactStrategy(Protocol):

@@ -29,14 +29,14 @@ class Picker(Protocol):
         ...
 
     def next_unit(
-        self, levels: Levels, *, local_ms: int, full: bool, rests: bool
+        self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Return the unit to begin now; None if nothing is due.
 
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
             full: whether to pick all files for a full compaction.
-            rests: see `PickTime.rests`.
+            expects_no_flush: see `PickTime.expects_no_flush`.
         """
         ...
 
@@ -73,15 +73,19 @@ class MergeTreePicker:
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
-    def follow(self, strategy: CompactStrategy) -> None:
+    def use(self, strategy: CompactStrategy) -> None:
         """Pick units by these rules from now on."""
         self.strategy = strategy
 
     def next_unit(
-        self, levels: Levels, *, local_ms: int, full: bool, rests: bool
+        self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """See `Picker.next_unit`."""
-        unit = self._full(levels) if full else self._due(levels, local_ms, rests=rests)
+        unit = (
+            self._full(levels)
+            if full
+            else self._due(levels, local_ms, expects_no_flush=expects_no_flush)
+        )
         if unit is None:
             self._idle_flushes += self._has_flushed
         else:
@@ -120,13 +124,13 @@ class MergeTreePicker:
             file.level == 0 and file.file_name not in names for file in after.all_files()
         )
 
-    def _due(self, levels: Levels, local_ms: int, *, rests: bool) -> CompactUnit | None:
+    def _due(self, levels: Levels, local_ms: int, *, expects_no_flush: bool) -> CompactUnit | None:
         last_full_ms = self._last_full_ms(levels)
         time = PickTime(
             hour=local_ms // 3_600_000 % 24,
             full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
             idle_flushes=self._idle_flushes + self._has_flushed,
-            rests=rests,
+            expects_no_flush=expects_no_flush,
         )
         unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)
         if unit is None or not unit.files:

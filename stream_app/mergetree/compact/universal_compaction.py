@@ -256,7 +256,7 @@ class FullAtRestCompaction:
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """Pick all files into the highest level at rest; else the universal rules' unit."""
-        if time.rests and (unit := full_compaction_unit(num_levels, runs)) is not None:
+        if time.expects_no_flush and (unit := full_compaction_unit(num_levels, runs)) is not None:
             return unit
         return self.universal.pick(num_levels, runs, time)
 
@@ -286,7 +286,7 @@ class ForceUpLevel0Compaction:
             return unit
         level0 = sum(1 for run in runs if run.level == 0)
         early = self.max_interval is not None and time.idle_flushes < self.max_interval
-        if not level0 or (early and not time.rests):
+        if not level0 or (early and not time.expects_no_flush):
             return None
         sizes = sizes_of(runs)
         count = extend_by_ratio(sizes, level0, self.universal.ratio_at(time))

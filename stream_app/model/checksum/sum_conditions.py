@@ -38,8 +38,8 @@ def why_unsummed(schema: TableSchema) -> str:
 def why_not_summable(schema: TableSchema) -> str:
     """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
-    if bare := [field for field in schema.fields if not has_text(field.data_type)]:
-        return f"column {bare[0].name!r} has no canonical text, as {bare[0].data_type}"
+    if textless := [field for field in schema.fields if not has_text(field.data_type)]:
+        return f"column {textless[0].name!r} has no canonical text, as {textless[0].data_type}"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "its rows expire, which no changelog tells"
     if not schema.kind.merges_by_key:

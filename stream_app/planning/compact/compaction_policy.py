@@ -42,7 +42,7 @@ class FixedRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketShape:
+class BucketSizes:
     """The sizes of a bucket on which a choice depends.
 
     Attributes:
@@ -66,7 +66,7 @@ class BucketShape:
 
 
 @dataclass(frozen=True, slots=True)
-class RewrittenShape:
+class SimulatedBucket:
     """The rules, levels and size in flushes that define a simulation."""
 
     rules: UniversalCompaction
@@ -89,22 +89,22 @@ class PolicyChoice:
 
     Attributes:
         stop_trigger: the number of sorted runs beyond which writes wait.
-        simulated: the bucket's shape in the simulation.
+        simulated: the bucket in the simulation.
         writes, writes_before: the bytes written for each byte of a flush, with these rules and with
             the table's.
     """
 
     rules: UniversalCompaction
     stop_trigger: int
-    shape: BucketShape
+    sizes: BucketSizes
     writes: float
     writes_before: float
-    simulated: RewrittenShape
+    simulated: SimulatedBucket
     fixed: FixedRules = FixedRules()
 
     def text(self) -> str:
         """Return the choice and its reason in one line."""
-        shape, rules = self.shape, self.rules
+        sizes, rules = self.sizes, self.rules
         fixed = [
             name
             for name, is_fixed in (
@@ -114,34 +114,34 @@ class PolicyChoice:
             )
             if is_fixed
         ]
-        sizes = (
-            f"sizes for {shape.num_levels} levels"
+        size_rule = (
+            f"sizes for {sizes.num_levels} levels"
             if rules.fits_levels
             else f"size ratio {rules.size_ratio} %"
         )
         return (
-            f"trigger {rules.run_count_trigger}, {sizes}, "
+            f"trigger {rules.run_count_trigger}, {size_rule}, "
             f"size amplification {rules.max_size_amplification_percent} %: "
-            f"{_bytes_text(shape.size)} up to level {shape.level}, "
-            f"flushes of {_bytes_text(shape.flush)}, writes each byte {_times(self.writes)} × "
+            f"{_bytes_text(sizes.size)} up to level {sizes.level}, "
+            f"flushes of {_bytes_text(sizes.flush)}, writes each byte {_times(self.writes)} × "
             f"instead of {_times(self.writes_before)} ×"
             + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
         )
 
 
-def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
+def is_due(choice: PolicyChoice | None, sizes: BucketSizes) -> bool:
     """Return whether to choose again, because the size doubled or halved, or flushes changed by
     half.
     """
     if choice is None:
         return True
-    size = max(1, shape.size) / max(1, choice.shape.size)
-    flush = max(1, shape.flush) / max(1, choice.shape.flush)
+    size = max(1, sizes.size) / max(1, choice.sizes.size)
+    flush = max(1, sizes.flush) / max(1, choice.sizes.flush)
     return not (0.5 < size < 2 and 2 / 3 < flush < 1.5)
 
 
 def choose_rules(
-    shape: BucketShape,
+    sizes: BucketSizes,
     table: UniversalCompaction,
     fixed: FixedRules,
     stop_trigger: int,
@@ -156,10 +156,10 @@ def choose_rules(
     """
 
     def writes(rules: UniversalCompaction) -> float:
-        return simulated_cost(rules, shape.num_levels, shape.flushes).writes
+        return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
-    bare = replace(table, early=None)
-    rules = _best(bare, fixed, stop_trigger, shape.num_levels, shape.flushes)
+    without_early = replace(table, early=None)
+    rules = _best(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
     if present is not None and present.stop_trigger == stop_trigger:
         before = replace(present.rules, early=None)
         if writes(before) <= writes(rules) * _NEAR:
@@ -167,10 +167,10 @@ def choose_rules(
     return PolicyChoice(
         rules=replace(rules, early=table.early),
         stop_trigger=stop_trigger,
-        shape=shape,
+        sizes=sizes,
         writes=writes(rules),
-        writes_before=writes(bare),
-        simulated=RewrittenShape(rules, shape.num_levels, shape.flushes),
+        writes_before=writes(without_early),
+        simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flushes),
         fixed=fixed,
     )
 

@@ -1,7 +1,7 @@
 """Simulates the bytes that compaction writes in a bucket, by only sizes and levels.
 
 `compaction_policy` compares rules by it. The rules are the job's own (`UniversalCompaction`). All
-sizes are in flushes, so buckets of one shape share a result, whatever their bytes are.
+sizes are in flushes, so buckets of as many flushes share a result, whatever their bytes are.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str 
         CheckpointError: see `check_owner`.
     """
     check_owner(file.folder, file.state, location, identity, share)
-    if not file.state.table:
-        file.update(table=location, table_identity=identity, share=share)
+    if not file.state.location:
+        file.update(location=location, table_identity=identity, share=share)
 
 
 def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
@@ -51,18 +51,18 @@ def check_owner(
         CheckpointError: the checkpoint belongs to another table, to an earlier table at this path,
             to another job's share, or to other software.
     """
-    if not state.table:
+    if not state.location:
         if folder.files.exists(folder.path("offsets")):
             raise CheckpointError(
                 "the checkpoint was made by another application", where=str(folder), fix=_NEW
             )
         return
-    same_place = state.table == location
+    same_place = state.location == location
     if state.table_identity != identity or (identity == DATABASE and not same_place):
         if same_place:
             problem = "the table was dropped and recreated since this checkpoint was begun"
         else:
-            problem = f"the checkpoint belongs to the table {state.table}, not {location}"
+            problem = f"the checkpoint belongs to the table {state.location}, not {location}"
         raise CheckpointError(problem, where=str(folder), fix=_NEW)
     if state.share != share:
         began, now = map(_share_in_words, (state.share, share))

@@ -89,10 +89,11 @@ def held_after(
     )
 
 
-def with_new_partitions(begin: Offsets, of_epoch: Offsets) -> Offsets:
+def with_new_partitions(begin: Offsets, epoch_offsets: Offsets) -> Offsets:
     """Return the offsets at which the table resumes, completed by partitions that appear in a later
     epoch.
     """
     return {
-        topic: {**of_epoch.get(topic, {}), **begin.get(topic, {})} for topic in {*begin, *of_epoch}
+        topic: {**epoch_offsets.get(topic, {}), **begin.get(topic, {})}
+        for topic in {*begin, *epoch_offsets}
     }

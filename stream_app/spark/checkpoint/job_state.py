@@ -29,7 +29,7 @@ EARLIER_FILE = "stream_app.json"
 _UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
 _WARNINGS_MAX = 1000
-_PLAIN = ("table", "table_identity", "share", "decoder", "topic_ids")
+_PLAIN = ("table_identity", "share", "decoder", "topic_ids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class JobWarning:
     is_lasting: bool = False
 
     def __str__(self) -> str:
-        of_table = f"the table {self.table}: " if self.table else ""
-        return f"{of_table}{self.problem}\n  to fix: {self.fix}"
+        table_prefix = f"the table {self.table}: " if self.table else ""
+        return f"{table_prefix}{self.problem}\n  to fix: {self.fix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class JobState:
     load.
 
     Attributes:
-        table: the folder of the table, or of a database's tables; empty before a job has begun.
+        location: the folder of the table, or of a database's tables; empty before a job has begun.
         table_identity: distinguishes a table from a later one at the same place.
         share: the job's share of a database's tables, such as ``3/8``; empty if it has all tables.
         decoder: the decoder of messages since the newest start; empty if the format has only one.
@@ -74,7 +74,7 @@ class JobState:
         warnings: warnings of the newest start, and the lasting ones.
     """
 
-    table: str = ""
+    location: str = ""
     table_identity: str = ""
     share: str = ""
     decoder: str = ""
@@ -157,15 +157,15 @@ class JobStateFile:
             if warning not in stored and len(stored) < _WARNINGS_MAX:
                 self.update(warnings=(*stored, warning))
 
-    def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of an origin's previous call, because they end with their cause."""
-        before = self._passing.get(origin, ())
+    def note_passing(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the warnings of a reporter's previous call, because they end with their cause."""
+        before = self._passing.get(reporter, ())
         ended = [warning for warning in before if warning not in warnings]
         self.update(
             warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
         )
         self.warn(warning for warning in warnings if warning not in before)
-        self._passing[origin] = tuple(warnings)
+        self._passing[reporter] = tuple(warnings)
 
     def save(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.
@@ -207,7 +207,7 @@ def _earlier(folder: Folder) -> JobState | None:
     try:
         tables = document.get("tables")
         return JobState(
-            table=str(document.get("table", "")),
+            location=str(document.get("table", "")),
             table_identity=str(document.get("table_identity", "")),
             topic_ids=dict(document.get("topic_ids", {})),
             source_tables={ONLY_TABLE: tables} if tables else {},
@@ -219,6 +219,7 @@ def _earlier(folder: Folder) -> JobState | None:
 def _document(state: JobState) -> dict[str, Any]:
     return {
         "version": _VERSION,
+        "table": state.location,
         **{name: getattr(state, name) for name in _PLAIN},
         "epoch": state.epoch,
         "newest": state.newest,
@@ -251,7 +252,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
         version = document["version"]
         if version == _VERSION:
             return JobState(
-                table=str(document["table"]),
+                location=str(document["table"]),
                 table_identity=str(document["table_identity"]),
                 share=str(document.get("share", "")),
                 decoder=str(document.get("decoder", "")),

@@ -55,11 +55,11 @@ class DriverEpochs:
     """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
 
     Attributes:
-        of_spark: runs the epochs that are not small.
+        spark_epochs: runs the epochs that are not small.
         most_messages: the most messages of an epoch that runs here; 0 if none does.
     """
 
-    of_spark: RangeEpochs
+    spark_epochs: RangeEpochs
     most_messages: int
     overlaps: ClassVar[bool] = True
     _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -68,19 +68,19 @@ class DriverEpochs:
     @property
     def spark(self) -> SparkSession:
         """The session of the other epochs."""
-        return self.of_spark.spark
+        return self.spark_epochs.spark
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`; the blocks of a small epoch wait in this process."""
         if not self._is_small(messages, plan):
-            return self.of_spark.route(epoch, messages, plan)
+            return self.spark_epochs.route(epoch, messages, plan)
         try:
             read, blocks = self._routed_here(messages, plan)
         except _NotSmallError:
-            return self.of_spark.route(epoch, messages, plan)
+            return self.spark_epochs.route(epoch, messages, plan)
         except Exception as error:
             _log_repeated(epoch, error)
-            return self.of_spark.route(epoch, messages, plan)
+            return self.spark_epochs.route(epoch, messages, plan)
 
         def write(ready: EpochPlan) -> EpochOutput:
             try:
@@ -88,17 +88,17 @@ class DriverEpochs:
                 return output_of(results, in_driver=True)
             except Exception as error:
                 _log_repeated(epoch, error)
-                return self.of_spark.route(epoch, messages, plan).write(ready)
+                return self.spark_epochs.route(epoch, messages, plan).write(ready)
 
         return RoutedEpoch(read, write, {block.table for block in blocks})
 
     def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.between`."""
-        return self.of_spark.between(begin, end)
+        return self.spark_epochs.between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""
-        self.of_spark.warm_up(plan)
+        self.spark_epochs.warm_up(plan)
 
     def close(self) -> None:
         """Close the connections to the brokers."""
@@ -114,7 +114,7 @@ class DriverEpochs:
         disks.
         """
         most = self.most_messages
-        if plan.shape.holds_tables:
+        if plan.settings.holds_tables:
             most //= _MESSAGES_OF_A_TABLE
         return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
 
@@ -136,7 +136,7 @@ class DriverEpochs:
         self, messages: Sequence[OffsetRange], counts: list[int]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
-            settings = self.of_spark.settings
+            settings = self.spark_epochs.settings
             self._reader = RangeReader(
                 replace(settings, ahead=_AHEAD, fails_after_s=_LEAVES_AFTER_S)
             )

@@ -43,7 +43,7 @@ class TablePlan:
         next_sequence_number: greater than any sequence number in the table.
         first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
             Earlier messages are skipped.
-        basis: the key index by which the rows were routed, in tables that have one.
+        basis: the index or bucket counts by which the epoch's rows get their buckets.
         packs: the cached bytes of `packed`, which plans derived from this one share.
     """
 
@@ -155,8 +155,8 @@ def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], of_epoch: _OfEpoch) -> None:
-        self._shelves, self._of_epoch = shelves, of_epoch
+    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _OfEpoch) -> None:
+        self._shelves, self._of_epoch = shelves, epoch_state
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
@@ -170,16 +170,16 @@ class _PackedPlans(Mapping[int, TablePlan]):
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            of_epoch = self._of_epoch
-            next_sequence_number = of_epoch.next_sequence_numbers[index]
+            epoch_state = self._of_epoch
+            next_sequence_number = epoch_state.next_sequence_numbers[index]
             packed = _unpacked_shelf(self._shelves[index // _SHELF])[index]
             table, message_format = _unpacked_table(packed)
             self._plans[index] = TablePlan(
-                table=with_files(table, of_epoch.file_ios.get(index, of_epoch.file_io)),
+                table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
-                first_offsets=of_epoch.first_offsets.get(index, {}),
-                basis=of_epoch.bases.get(index, NO_BASIS),
+                first_offsets=epoch_state.first_offsets.get(index, {}),
+                basis=epoch_state.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
@@ -228,7 +228,7 @@ class AllToOneTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochShape:
+class EpochSettings:
     """Properties that all epochs and all tables share.
 
     Attributes:
@@ -246,8 +246,8 @@ class EpochShape:
     holds_tables: bool = False
     block_bytes: int = BLOCK_BYTES
 
-    def with_splitter(self, splitter: MessageSplitter) -> EpochShape:
-        """Return the same shape with another splitter."""
+    def with_splitter(self, splitter: MessageSplitter) -> EpochSettings:
+        """Return the same settings with another splitter."""
         return replace(self, splitter=splitter)
 
 
@@ -263,7 +263,7 @@ class EpochPlan:
     """
 
     tables: Mapping[int, TablePlan]
-    shape: EpochShape
+    settings: EpochSettings
 
     def __reduce__(self) -> Any:
         packed = ((index, plan.packed()) for index, plan in self.tables.items())
@@ -271,11 +271,11 @@ class EpochPlan:
             number: _compressed(tuple(shelf))
             for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
         }
-        return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
+        return _unpacked, (shelves, _of_epoch(self.tables), self.settings)
 
     def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
-        return EpochPlan(tables=tables, shape=self.shape.with_splitter(AllToOneTable()))
+        return EpochPlan(tables=tables, settings=self.settings.with_splitter(AllToOneTable()))
 
     @property
     def indexes_all_keys(self) -> bool:
@@ -285,9 +285,11 @@ class EpochPlan:
 
     @property
     def bases(self) -> Mapping[int, BucketBasis]:
-        """The key index of each table."""
+        """The basis of each table."""
         return {index: plan.basis for index, plan in self.tables.items()}
 
 
-def _unpacked(shelves: Mapping[int, bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), shape=shape)
+def _unpacked(
+    shelves: Mapping[int, bytes], epoch_state: _OfEpoch, settings: EpochSettings
+) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_state), settings=settings)

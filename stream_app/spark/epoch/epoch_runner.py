@@ -1,7 +1,7 @@
 """The port that runs an epoch's tasks and returns their output.
 
-`range_epochs` and `frame_epochs` implement it with Spark jobs. `driver_epochs` runs small epochs in
-the driver, and `load_epochs` runs those of a first load.
+`range_epochs` and `dataframe_epochs` implement it with Spark jobs. `driver_epochs` runs small
+epochs in the driver, and `load_epochs` runs those of a first load.
 """
 
 from __future__ import annotations

@@ -54,15 +54,15 @@ class OriginSplitter:
                 reasons.update(dict.fromkeys(refused, place))
             elif place is not None:
                 indexes[code] = place
-        of_message = indexes[origins.codes]
-        for table, part in _parts(messages, of_message):
+        message_tables = indexes[origins.codes]
+        for table, part in _parts(messages, message_tables):
             sources = zip(places, origins.tables, strict=True)
             yield MessagePart(
                 table, part, tuple(str(source) for place, source in sources if place == table)
             )
         if NEWCOMERS_INDEX in places:
             yield MessagePart(
-                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, of_message)))
+                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
             )
         if reasons:
             yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
@@ -73,25 +73,25 @@ class OriginSplitter:
 
 
 def _parts(
-    messages: pa.RecordBatch, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+    messages: pa.RecordBatch, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the messages of each table, in their order; consecutive messages are not copied."""
-    order = np.argsort(of_message, kind="stable")
-    order = order[of_message[order] >= 0]
-    for rows in np.split(order, np.flatnonzero(np.diff(of_message[order])) + 1):
+    order = np.argsort(message_tables, kind="stable")
+    order = order[message_tables[order] >= 0]
+    for rows in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
         if not len(rows):
             continue
         first, count = int(rows[0]), len(rows)
         is_run = int(rows[-1]) - first + 1 == count
         part = messages.slice(first, count) if is_run else messages.take(pa.array(rows))
-        yield int(of_message[first]), part
+        yield int(message_tables[first]), part
 
 
 def _samples(
-    origins: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+    origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the positions of a few messages of each new table, in order."""
-    new = np.flatnonzero(of_message == NEWCOMERS_INDEX)
+    new = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
     codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
     first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]

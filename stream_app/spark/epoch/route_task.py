@@ -54,18 +54,18 @@ def route_in_task(
     """
     router = _Router(plan, clock or SystemClock())
     for batch in router.reading(batches):
-        for where, messages in by_source_partition(batch):
-            for table, part, sources in plan.shape.splitter.split(messages):
+        for kafka_partition, messages in by_source_partition(batch):
+            for table_index, part, sources in plan.settings.splitter.split(messages):
                 if not part.num_rows:
                     continue
-                if table == NEWCOMERS_INDEX:
-                    yield from router.newcomers(where, part)
-                elif table == UNREADABLE_INDEX:
-                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, where, part)
-                elif table == STATEMENTS_INDEX:
-                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS_INDEX, where, part)
-                elif table in plan.tables:
-                    yield from router.decode(table, where, part, sources)
+                if table_index == NEWCOMERS_INDEX:
+                    yield from router.newcomers(kafka_partition, part)
+                elif table_index == UNREADABLE_INDEX:
+                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, part)
+                elif table_index == STATEMENTS_INDEX:
+                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, part)
+                elif table_index in plan.tables:
+                    yield from router.decode(table_index, kafka_partition, part, sources)
     yield from router.finish()
 
 
@@ -104,8 +104,8 @@ class _Router:
 
     def decode(
         self,
-        table: int,
-        where: KafkaPartition,
+        table_index: int,
+        kafka_partition: KafkaPartition,
         messages: pa.RecordBatch,
         sources: Sequence[str] = (),
     ) -> Iterator[Block]:
@@ -114,56 +114,64 @@ class _Router:
         Args:
             sources: names of the messages' source tables.
         """
-        if table in self._failed:
+        if table_index in self._failed:
             return
         try:
-            if len(messages := self._since_truncate(table, where, messages)):
-                yield from self._decode(table, where, messages, sources)
+            if len(messages := self._since_truncate(table_index, kafka_partition, messages)):
+                yield from self._decode(table_index, kafka_partition, messages, sources)
         except Exception as error:
-            if not self._plan.shape.holds_tables:
+            if not self._plan.settings.holds_tables:
                 raise
-            yield self._failure(table, where, error)
-        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
+            yield self._failure(table_index, kafka_partition, error)
+        if self._gathered_bytes >= min(self._plan.settings.block_bytes, self._enough_bytes):
             yield from self._cut()
 
     def _since_truncate(
-        self, table: int, where: KafkaPartition, messages: pa.RecordBatch
+        self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages at or after the TRUNCATE that begins the table's epoch."""
-        begin = self._plan.tables[table].first_offsets.get(where)
+        begin = self._plan.tables[table_index].first_offsets.get(kafka_partition)
         if begin is None:
             return messages
         before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))
         counts = DecodeCounts(messages=before, skipped=before)
-        self._counts[table] = self._counts[table].plus(counts)
+        self._counts[table_index] = self._counts[table_index].plus(counts)
         return messages.slice(before)
 
-    def newcomers(self, where: KafkaPartition, messages: pa.RecordBatch) -> Iterator[Block]:
+    def newcomers(
+        self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
+    ) -> Iterator[Block]:
         """Pass on a few messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
-            yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, where, messages)
+            yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
 
-    def _failure(self, table: int, where: KafkaPartition, error: Exception) -> Block:
+    def _failure(
+        self, table_index: int, kafka_partition: KafkaPartition, error: Exception
+    ) -> Block:
         """End a table's part and drop its rows; the other tables continue."""
-        self._failed.add(table)
-        for key in [key for key in self._gathered if key[0] == table]:
+        self._failed.add(table_index)
+        for key in [key for key in self._gathered if key[0] == table_index]:
             del self._gathered[key]
         return Block(
-            table=table,
+            table=table_index,
             kind=BlockKind.FAILURE,
-            where=where,
+            where=kafka_partition,
             data=pa.py_buffer(failure_bytes(error)),
         )
 
     def _decode(
-        self, table: int, where: KafkaPartition, messages: pa.RecordBatch, sources: Sequence[str]
+        self,
+        table_index: int,
+        kafka_partition: KafkaPartition,
+        messages: pa.RecordBatch,
+        sources: Sequence[str],
     ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
-        gathered = self._gathered.get((table, where))
+        gathered = self._gathered.get((table_index, kafka_partition))
         assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
-        plan = self._plan.tables[table]
+        plan = self._plan.tables[table_index]
         if gathered is None:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
@@ -172,14 +180,18 @@ class _Router:
         decode_s = self._clock.steady_seconds() - began
         rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
-            gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
+            gathered = self._gathered.setdefault(
+                (table_index, kafka_partition), _Gathered(first, last)
+            )
             gathered.rows.append(rows)
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
-            yield _block_of(BlockKind.BAD_RECORDS, table, where, bad)
-        counts = replace(counts_of_batch(where, messages, decoded, sources), decode_s=decode_s)
-        self._counts[table] = self._counts[table].plus(counts)
+            yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad)
+        counts = replace(
+            counts_of_batch(kafka_partition, messages, decoded, sources), decode_s=decode_s
+        )
+        self._counts[table_index] = self._counts[table_index].plus(counts)
 
     def finish(self) -> Iterator[Block]:
         """Yield the last blocks, and the counts of each table."""
@@ -187,12 +199,12 @@ class _Router:
         total_s = self._clock.steady_seconds() - self._began
         decode_s = sum(counts.decode_s for counts in self._counts.values())
         task = TaskSeconds(total_s, self._read_s, decode_s)
-        for table, of_table in self._counts.items():
+        for table_index, table_counts in self._counts.items():
             # Reading serves all tables of the task, so the first table's counts include it.
-            counts = replace(of_table, read_s=self._read_s, slowest=task)
+            counts = replace(table_counts, read_s=self._read_s, slowest=task)
             self._read_s = 0.0
             yield Block(
-                table=table,
+                table=table_index,
                 kind=BlockKind.COUNTS,
                 where=("", 0),
                 data=pa.py_buffer(counts.to_bytes()),
@@ -200,31 +212,33 @@ class _Router:
 
     def _cut(self) -> Iterator[Block]:
         blocks = 0
-        for table, where in list(self._gathered):
-            gathered = self._gathered.pop((table, where), None)
+        for table_index, kafka_partition in list(self._gathered):
+            gathered = self._gathered.pop((table_index, kafka_partition), None)
             if gathered is None:
                 continue  # the table has failed in the meantime
             try:
-                for block in self._blocks(table, where, gathered):
+                for block in self._blocks(table_index, kafka_partition, gathered):
                     blocks += 1
                     yield block
             except Exception as error:
-                if not self._plan.shape.holds_tables:
+                if not self._plan.settings.holds_tables:
                     raise
-                yield self._failure(table, where, error)
+                yield self._failure(table_index, kafka_partition, error)
         self._gathered_bytes = 0
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
-    def _blocks(self, table: int, where: KafkaPartition, gathered: _Gathered) -> Iterator[Block]:
-        assigner = self._plan.tables[table].assigner()
+    def _blocks(
+        self, table_index: int, kafka_partition: KafkaPartition, gathered: _Gathered
+    ) -> Iterator[Block]:
+        assigner = self._plan.tables[table_index].assigner()
         rows = concat_rows(gathered.rows)
         gathered.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
         for partition, bucket, part in assigner.assign(rows):
             yield Block(
-                table=table,
+                table=table_index,
                 kind=kind,
-                where=where,
+                where=kafka_partition,
                 first_offset=gathered.first_offset,
                 rows=part.num_rows,
                 data=part.serialize(),
@@ -235,12 +249,15 @@ class _Router:
 
 
 def _block_of(
-    block_kind: BlockKind, table: int, where: KafkaPartition, messages: pa.RecordBatch
+    block_kind: BlockKind,
+    table_index: int,
+    kafka_partition: KafkaPartition,
+    messages: pa.RecordBatch,
 ) -> Block:
     return Block(
-        table=table,
+        table=table_index,
         kind=block_kind,
-        where=where,
+        where=kafka_partition,
         first_offset=messages.column("offset")[0].as_py(),
         rows=messages.num_rows,
         data=messages.serialize(),
@@ -262,5 +279,8 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition,
     assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"
     starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
     for start, stop in itertools.pairwise(starts):
-        where = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
-        yield where, batch.slice(start, stop - start)
+        kafka_partition = (
+            batch.column("topic")[start].as_py(),
+            batch.column("partition")[start].as_py(),
+        )
+        yield kafka_partition, batch.slice(start, stop - start)

@@ -24,9 +24,9 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.frame_epochs import INGEST_POOL
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
@@ -55,7 +55,7 @@ class ShareEpochs(Generic[Share]):
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed = self._routed(shares, plan)
-        read, tables = self._count(routed, plan.shape.tasks)
+        read, tables = self._count(routed, plan.settings.tasks)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
@@ -67,7 +67,7 @@ class ShareEpochs(Generic[Share]):
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
         routed = self._routed(shares, plan)
-        self._count(routed, plan.shape.tasks)
+        self._count(routed, plan.settings.tasks)
         self._written(routed, plan)
 
     def _routed(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
@@ -75,7 +75,7 @@ class ShareEpochs(Generic[Share]):
 
         The last partition, which belongs to no writing task, receives the counts and the tables.
         """
-        read, tasks = self.read, plan.shape.tasks
+        read, tasks = self.read, plan.settings.tasks
 
         def route(planned: Iterable[Share]) -> Iterator[Pair]:
             counts: list[int] = []
@@ -98,7 +98,7 @@ class ShareEpochs(Generic[Share]):
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_in_task(map(_task_block, pairs), plan)
 
-        tasks = plan.shape.tasks
+        tasks = plan.settings.tasks
         # This partitions by the same function, so Spark shuffles nothing again.
         dealt = routed.repartitionAndSortWithinPartitions(
             tasks + 1, partitionFunc=_task, keyfunc=_order

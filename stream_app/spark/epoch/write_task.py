@@ -61,14 +61,14 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     """
     writes: list[_TableWriting] = []
     with ExitStack() as stack:
-        for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
+        for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
-                yield from (_passed_on(block) for block in of_table)
+                yield from (_passed_on(block) for block in table_blocks)
                 continue
             if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
-            yield from writing.write_changes(of_table)
+            yield from writing.write_changes(table_blocks)
             writes.append(writing)
         for writing in writes:
             yield from writing.finish()
@@ -83,12 +83,12 @@ class _TableWriting:
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
-        self._holds_tables = plan.shape.holds_tables
-        of_table = plan.tables[index]
+        self._holds_tables = plan.settings.holds_tables
+        table_plan = plan.tables[index]
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
-        self._table = replace(of_table.table, is_emptied=bool(of_table.first_offsets))
-        self._first = of_table.next_sequence_number
-        self._basis = of_table.basis
+        self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))
+        self._first = table_plan.next_sequence_number
+        self._basis = table_plan.basis
         self._stack = ExitStack()
         self._write: TableWrite | None = None
         self._requests = Counter(self._table.store_requests())

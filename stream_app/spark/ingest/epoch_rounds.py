@@ -22,7 +22,7 @@ from stream_app.errors import CommitError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.source.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
 from stream_app.spark.epoch.epoch_seconds import epoch_seconds
 from stream_app.spark.ingest.epoch_tables import EpochTables
@@ -84,14 +84,14 @@ class EpochRounds(Generic[Messages]):
         self,
         *,
         tables: EpochTables,
-        shape: EpochShape,
+        settings: EpochSettings,
         runner: EpochRunner[Messages],
         clock: Clock,
         newcomers: Newcomers | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self.tables = tables
-        self.shape = shape
+        self.settings = settings
         self.runner = runner
         self.clock = clock
         self.newcomers = newcomers
@@ -106,8 +106,8 @@ class EpochRounds(Generic[Messages]):
         It may run beside `finish` of the epoch before, and fails no table. `finish` fails one that
         has no plan, and decodes anew what an outdated plan has decoded.
         """
-        # The shape comes first: its splitter must not know more tables than the plan.
-        return self._decode(source, partial(self.plan, _names(feeds), shape=self.shape))
+        # The settings come first: their splitter must not know more tables than the plan.
+        return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
         self, source: SourceEpoch[Messages], planned: Callable[[], EpochPlan]
@@ -189,9 +189,9 @@ class EpochRounds(Generic[Messages]):
         )
         results = []
         for index, part in plan.tables.items():
-            feed, of_table = self.tables.feeds[index], output.tables.get(index, TableOutput())
-            feed.job.table.add_store_requests(of_table.counts.requests)
-            results.append(TableResult(feed, part, of_table))
+            feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
+            feed.job.table.add_store_requests(table_output.counts.requests)
+            results.append(TableResult(feed, part, table_output))
         commits = RoundCommits(
             decoded=decoded,
             times=times,
@@ -228,9 +228,9 @@ class EpochRounds(Generic[Messages]):
 
     def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
-        newcomers, uncreated = epoch.newcomers, epoch.uncreated
-        shape = self._shape_of(newcomers, uncreated) if newcomers and uncreated else self.shape
-        planned = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, shape)
+        new, uncreated = epoch.newcomers, epoch.uncreated
+        settings = self._settings_of(new, uncreated) if new and uncreated else self.settings
+        planned = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
         return self._decode(epoch.decoded.source, planned)
 
     def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
@@ -238,8 +238,8 @@ class EpochRounds(Generic[Messages]):
         assert self.newcomers is not None, "the job has made tables before"
         waiting = self.tables.held.by_name.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
-        shape = self.shape.with_splitter(splitter)
-        decoded = self._decode(source, partial(self.plan, (), shape=shape))
+        settings = self.settings.with_splitter(splitter)
+        decoded = self._decode(source, partial(self.plan, (), settings=settings))
         arrived = decoded.routed.write(decoded.plan).newcomers
         if arrived.num_rows:
             self._open_created(self.newcomers.create(arrived, holds=True), self.newcomers)
@@ -248,13 +248,13 @@ class EpochRounds(Generic[Messages]):
     def skip_held(self) -> None:
         """Make the splitter skip exactly the messages of tables that cannot be created."""
         if self.newcomers is not None:
-            self.shape = self._shape_of(self.newcomers, {})
+            self.settings = self._settings_of(self.newcomers, {})
 
     def plan(
         self,
         names: Collection[str] | None = None,
         first_offsets: Mapping[str, Mapping[KafkaPartition, int]] = MappingProxyType({}),
-        shape: EpochShape | None = None,
+        settings: EpochSettings | None = None,
     ) -> EpochPlan:
         """Return the plan by which messages of some tables are decoded; without names, of all.
 
@@ -267,7 +267,7 @@ class EpochRounds(Generic[Messages]):
             if (names is None or feed.name in names)
             and (plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
         }
-        return EpochPlan(tables=plans, shape=shape or self.shape)
+        return EpochPlan(tables=plans, settings=settings or self.settings)
 
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
@@ -314,12 +314,12 @@ class EpochRounds(Generic[Messages]):
         for name, error in arrived.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
-        self.shape = self._shape_of(newcomers, {})
+        self.settings = self._settings_of(newcomers, {})
         self.tables.open(feeds)
 
-    def _shape_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochShape:
+    def _settings_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochSettings:
         held = frozenset(self.tables.held.by_name)
-        return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
+        return self.settings.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:

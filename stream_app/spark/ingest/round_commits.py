@@ -100,10 +100,14 @@ class DecodedEpoch(Generic[Messages]):
         """See `SourceEpoch.source_end`."""
         return self.source.source_end
 
-    def is_idle(self, table: int) -> bool:
+    def is_idle(self, table_index: int) -> bool:
         """Return whether a table took part for which the epoch has nothing."""
         with_blocks = self.routed.tables
-        return with_blocks is not None and table not in with_blocks and table in self.plan.tables
+        return (
+            with_blocks is not None
+            and table_index not in with_blocks
+            and table_index in self.plan.tables
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -81,8 +81,8 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
         counts[_table_of(topic, name, by_topic[topic], tables)] += count
-    ours = distinct_tables(earlier)
-    own_name = next(iter(ours), "")
+    own_tables = distinct_tables(earlier)
+    own_name = next(iter(own_tables), "")
     # A source may begin to name its table.
     named = {name for topic, name in records if name and own_name == _nameless(topic)}
     if named or not own_name:
@@ -95,7 +95,7 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
     strange = quarantined + sum(records[source] for source in others)
     taken = sum(records.values()) - sum(records[source] for source in others)
     limit = max(FEW, SHARE * (strange + taken))
-    is_unsure = not ours and strange >= taken
+    is_unsure = not own_tables and strange >= taken
     return SourceVerdict(
         own_name=own_name,
         others=frozenset(others),

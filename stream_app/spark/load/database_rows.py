@@ -51,13 +51,13 @@ class RowQuery:
         """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
         if part.after is not None:
-            condition, of_after = self._beyond(part.after)
+            condition, after_values = self._beyond(part.after)
             conditions.append(condition)
-            values += of_after
+            values += after_values
         if part.until is not None:
-            condition, of_until = self._beyond(part.until)
+            condition, until_values = self._beyond(part.until)
             conditions.append(f"not {condition}")
-            values += of_until
+            values += until_values
         where = f" where {' and '.join(conditions)}" if conditions else ""
         return f"select {self.message} from {self.relation}{where}", values
 
@@ -71,7 +71,7 @@ class RowQuery:
         pairs = list(zip(self.keys, self.literals, strict=True))
         choices, values = [], list[int | str]()
         for at, (column, literal) in enumerate(pairs):
-            equal = [f"{name} = {of_name}" for name, of_name in pairs[:at]]
+            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:at]]
             choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
             values += key[: at + 1]
         first, literal = pairs[0]

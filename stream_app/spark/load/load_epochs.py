@@ -79,11 +79,11 @@ class LoadEpochs:
         _LOG.info("%s", self.load.progress(epoch))
         rows = self.rows({name: plan.tables[at].table for name, at in indexes.items()})
         loader = ShareEpochs(self.spark, rows.read)
-        of_load = EpochPlan(
+        load_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
-            shape=plan.shape.with_splitter(RelationSplitter(indexes)),
+            settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
-        routed = loader.route(epoch, list(enumerate(parts)), of_load)
+        routed = loader.route(epoch, list(enumerate(parts)), load_plan)
 
         def write(ready: EpochPlan) -> EpochOutput:
             with_rows = self._with_formats(ready, ready.tables.keys())

@@ -39,10 +39,10 @@ from stream_app.spark.read.spark_arrow import spark_batch, spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, TableScan, table_scan
 from stream_app.spark.supported_versions import untried_warning
+from stream_app.table.conditions.row_filter import predicate_filter
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.storage_errors import storage_errors
-from stream_app.table.versions.pruning.row_filter import predicate_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
 
 
@@ -69,14 +69,14 @@ class BatchReader(DataSourceReader):
         """
         everything = list(filters)
         schema = self.scan.table.schema
-        conditions, left = translated_filters(everything, schema.fields)
+        conditions, residual = translated_filters(everything, schema.fields)
         if not conditions:
             return everything
         filtered = self.scan.filtered(predicate_filter(And(tuple(conditions)), schema))
         if filtered is None:
             return everything
         self.scan = filtered
-        return left
+        return residual
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the current version that tasks can read independently.

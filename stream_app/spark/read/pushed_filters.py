@@ -50,14 +50,14 @@ def translated_filters(
     """Return the conditions that together equal the translated filters, and the remaining
     filters.
     """
-    conditions, left = [], []
+    conditions, residual = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
         if condition is None:
-            left.append(spark_filter)
+            residual.append(spark_filter)
         else:
             conditions.append(condition)
-    return conditions, left
+    return conditions, residual
 
 
 def _condition(spark_filter: Any, columns: RowType) -> Predicate | None:

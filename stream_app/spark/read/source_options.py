@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UsageError
-from stream_app.model import store_options
+from stream_app.model import s3_store_options
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import scan_options
 from stream_app.model.options.option import (
@@ -37,9 +37,9 @@ CATALOG_PREFIX = "catalog."
 _OF_FILE_SYSTEM = {
     option.key: option
     for option in (
-        store_options.S3_ENDPOINT,
-        store_options.S3_REGION,
-        store_options.S3_PATH_STYLE,
+        s3_store_options.S3_ENDPOINT,
+        s3_store_options.S3_REGION,
+        s3_store_options.S3_PATH_STYLE,
     )
 }
 """Options of file systems without the keys: plans show options, so keys come from AWS's variables
@@ -154,7 +154,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
             problems.append(
                 f"option {name!r} is refused, because a plan would show it: set AWS_ACCESS_KEY_ID, "
                 "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
-                if name.lower() in store_options.S3_KEYS
+                if name.lower() in s3_store_options.S3_KEYS
                 else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
             )
             continue

@@ -28,16 +28,16 @@ from stream_app.spark.read.source_options import (
     READ_PROTECT,
     SourceOptions,
 )
+from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import BatchStream
-from stream_app.table.read.projection import ROW_KIND, ROW_TABLES, ROWS, RowTable
+from stream_app.table.read.projection import ROW_KIND
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_TABLES, ROWS, SYSTEM_TABLES, RowTable
 from stream_app.table.upkeep.read_protection import tagged_version
-from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.time_travel import (
     Version,
     at_version,

@@ -63,10 +63,10 @@ class ChosenPace:
     def text(self) -> str:
         """Return the choice, with its reason."""
         keeps = "keep" if self.is_kept else "do not keep"
-        why = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
+        slowest_text = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
         return (
             f"epochs of {self.interval:.1f} s {keeps} rows fresher than {self.freshness:g} s: "
-            f"{why if self.epochs else 'none is known yet'}"
+            f"{slowest_text if self.epochs else 'none is known yet'}"
         )
 
 

@@ -113,13 +113,13 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
         ends.update(end)
         if isinstance(latest, dict):
             newest.update(latest)
-    of_each = messages_behind(ends, newest)
+    partition_lags = messages_behind(ends, newest)
     return SourceProgress(
         epoch=int(progress["batchId"]),
         messages=int(progress.get("numInputRows") or 0),
-        lag=sum(of_each.values()) if newest else None,
+        lag=sum(partition_lags.values()) if newest else None,
         end_offsets=ends,
-        behind=of_each,
+        behind=partition_lags,
         newest=newest,
     )
 
@@ -133,20 +133,20 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     cause = readable_error(error)
     if cause is not error:
         return cause
-    said = str(error).split("\n\n", maxsplit=1)[0][:2000]
+    error_text = str(error).split("\n\n", maxsplit=1)[0][:2000]
     causes = java_causes(str(getattr(error, "_stackTrace", "")))
     if causes:
-        said += "\n  because: " + "; ".join(causes)
+        error_text += "\n  because: " + "; ".join(causes)
     if _LOGIN.search("".join(causes)):
         return WrongSourceError(
-            f"the stream ended with an error: {said}",
+            f"the stream ended with an error: {error_text}",
             where="source.kafka",
             fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
             "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
             "driver and the executors",
         )
     return SourceError(
-        f"the stream ended with an error: {said}", fix=where_spark_says_more(os.environ)
+        f"the stream ended with an error: {error_text}", fix=where_spark_says_more(os.environ)
     )
 
 

@@ -291,13 +291,13 @@ class TopicStream:
         return messages
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
-        of_each = messages_behind(end, newest)
+        partition_lags = messages_behind(end, newest)
         state = SourceProgress(
             epoch=epoch,
             messages=messages,
-            lag=sum(of_each.values()),
+            lag=sum(partition_lags.values()),
             end_offsets=end,
-            behind=of_each,
+            behind=partition_lags,
             newest=newest,
         )
         with self._lock:
@@ -342,5 +342,5 @@ class TopicStream:
         return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
 
     def _wait(self, until: float, at_least: float) -> None:
-        left = until - self.clock.steady_seconds()
-        self._stopping.wait(max(left, at_least, 0.0))
+        remaining_s = until - self.clock.steady_seconds()
+        self._stopping.wait(max(remaining_s, at_least, 0.0))

@@ -18,7 +18,7 @@ from stream_app.table.overwrite.overwrite import overwrite
 class ChangeableTable:
     """The part of `PaimonTable` that commits."""
 
-    store: FileStoreTable
+    table: FileStoreTable
 
     def analyze(
         self, *, columns: Sequence[str] | None = None, threads: int | None = None
@@ -38,9 +38,9 @@ class ChangeableTable:
             CorruptFileError: a file is missing or damaged.
             CommitError: other writers won every race; nothing has changed.
         """
-        store = open_for_writing(self.store)
-        chosen = analyzed_columns(store.schema, chosen_columns(columns))
-        snapshot = analyze(store, chosen, threads=reading_threads(threads, None))
+        table = open_for_writing(self.table)
+        chosen = analyzed_columns(table.schema, chosen_columns(columns))
+        snapshot = analyze(table, chosen, threads=reading_threads(threads, None))
         return snapshot.snapshot_id if snapshot else None
 
     def overwrite(self, rows: object, *, partition: Mapping[str, str] | None = None) -> int | None:
@@ -61,5 +61,5 @@ class ChangeableTable:
             UnsupportedTableError: stream_app cannot write or overwrite the table.
             CommitError: other writers won every race; nothing has changed.
         """
-        snapshot = overwrite(open_for_writing(self.store), pa.table(rows), partition)
+        snapshot = overwrite(open_for_writing(self.table), pa.table(rows), partition)
         return snapshot.snapshot_id if snapshot else None

@@ -85,7 +85,7 @@ class DatabaseAsOf:
                 else known_names(name, self.snapshot.tables),
             )
         table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
-        snapshots = table.store.snapshots
+        snapshots = table.table.snapshots
         try:
             is_same = snapshots.snapshot(version.snapshot).time_millis == version.time_ms
         except FileNotFoundError:
@@ -167,7 +167,7 @@ class PaimonDatabase:
             table = open_table(f"{self.folder}/{name}", file_io_options=options)
         except TableNotFoundError:
             return None
-        return table.store.snapshots.earliest_id()
+        return table.table.snapshots.earliest_id()
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:

@@ -24,6 +24,7 @@ from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.changeable_table import ChangeableTable
 from stream_app.table.api.read_arguments import chosen_columns, reading_threads
 from stream_app.table.api.vector_columns import shown_batches, shown_schema
+from stream_app.table.conditions.row_filter import RowFilter, row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -39,12 +40,15 @@ from stream_app.table.read.incremental_range import Bound, chosen_range
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
-from stream_app.table.read.projection import ROW_TABLES, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
+from stream_app.table.read.system_tables import (
+    ROW_TABLES,
+    SYSTEM_TABLES,
+    RowTable,
+    check_system_table,
+)
 from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
-from stream_app.table.versions.pruning.row_filter import RowFilter, row_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import (
     Timestamp,
@@ -68,12 +72,12 @@ class PaimonTable(ChangeableTable):
     @property
     def location(self) -> str:
         """The path of the table's or branch's folder."""
-        return self.store.version_root
+        return self.table.version_root
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the schema that was the latest when the table was opened."""
-        columns = self.store.schema.fields
+        columns = self.table.schema.fields
         return shown_schema(columns, arrow_schema(columns))
 
     def read(  # noqa: PLR0913 - a query has that many parts, each with its name
@@ -117,16 +121,16 @@ class PaimonTable(ChangeableTable):
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         threads = reading_threads(threads, limit)
 
-        def rows(store: FileStoreTable, chosen: Snapshot | None) -> SchemaAndRows:
-            read = SplitRead(store, chosen_columns(columns), _filter(where, store))
-            splits = SplitScan(store, read.row_filter).splits(chosen)
+        def rows(table: FileStoreTable, chosen: Snapshot | None) -> SchemaAndRows:
+            read = SplitRead(table, chosen_columns(columns), _filter(where, table))
+            splits = SplitScan(table, read.row_filter).splits(chosen)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
-            schema = shown_schema(store.schema.fields, read.schema)
+            schema = shown_schema(table.schema.fields, read.schema)
             shown = shown_batches(schema, batches)
             return schema, shown if limit is None else first_rows(shown, limit)
 
         retained_ms = retention_ms(protect)
-        find = partial(at_version, self.store, version)
+        find = partial(at_version, self.table, version)
         if retained_ms is None:
             return _reader(*rows(*find()))
         return _reader(*protected_rows(find, retained_ms, rows, again=version.is_latest))
@@ -159,12 +163,12 @@ class PaimonTable(ChangeableTable):
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
-        wanted = chosen_range(self.store, between, between_timestamps, mode)
+        wanted = chosen_range(self.table, between, between_timestamps, mode)
         read = IncrementalRead(
-            self.store, chosen_columns(columns), _filter(where, self.store), row_kind=row_kind
+            self.table, chosen_columns(columns), _filter(where, self.table), row_kind=row_kind
         )
         streams = read.streams(wanted, mode)
-        schema = shown_schema(self.store.schema.fields, read.schema)
+        schema = shown_schema(self.table.schema.fields, read.schema)
         batches = interleaved(streams, reading_threads(threads, None))
         return _reader(schema, shown_batches(schema, batches))
 
@@ -201,21 +205,21 @@ class PaimonTable(ChangeableTable):
                 again.
             UnsupportedTableError, CorruptFileError: as `read`.
         """
-        store = self.store
+        table = self.table
         has_start = start is not None or snapshot is not None or timestamp is not None
         millis = None if timestamp is None else millis_of(timestamp)
         begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
         following = Following(
-            start=begin if has_start else start_of_table(store.options),
+            start=begin if has_start else start_of_table(table.options),
             end=end,
             follow=follow,
-            consumer_id=consumer_id or store.options[CONSUMER_ID] or None,
-            ignore_progress=store.options[CONSUMER_IGNORE_PROGRESS]
+            consumer_id=consumer_id or table.options[CONSUMER_ID] or None,
+            ignore_progress=table.options[CONSUMER_IGNORE_PROGRESS]
             if ignore_progress is None
             else ignore_progress,
             poll_seconds=poll_seconds,
         )
-        read = StreamRead(store, chosen_columns(columns), _filter(where, store))
+        read = StreamRead(table, chosen_columns(columns), _filter(where, table))
         return changelog_batches(ChangelogFollow(read, following))
 
     def system(
@@ -245,10 +249,10 @@ class PaimonTable(ChangeableTable):
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         check_system_table(name)
-        store, chosen = at_version(self.store, version)
+        table, chosen = at_version(self.table, version)
         if name in SYSTEM_TABLES:
-            return SYSTEM_TABLES[name](store, chosen)
-        return _shown_rows(ROW_TABLES[name], store, chosen)
+            return SYSTEM_TABLES[name](table, chosen)
+        return _shown_rows(ROW_TABLES[name], table, chosen)
 
     def splits(
         self,
@@ -269,9 +273,9 @@ class PaimonTable(ChangeableTable):
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        store, chosen = at_version(self.store, version)
-        read = SplitRead(store, None, _filter(where, store))
-        return SplitScan(store, read.row_filter).splits(chosen)
+        table, chosen = at_version(self.table, version)
+        read = SplitRead(table, None, _filter(where, table))
+        return SplitScan(table, read.row_filter).splits(chosen)
 
     def read_split(
         self,
@@ -285,9 +289,9 @@ class PaimonTable(ChangeableTable):
         Raises:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
-        store = with_schema(self.store, split.schema_id)
-        read = SplitRead(store, chosen_columns(columns), _filter(where, store))
-        schema = shown_schema(self.store.schema.fields, read.schema)
+        table = with_schema(self.table, split.schema_id)
+        read = SplitRead(table, chosen_columns(columns), _filter(where, table))
+        schema = shown_schema(self.table.schema.fields, read.schema)
         return _reader(schema, shown_batches(schema, read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
@@ -315,9 +319,9 @@ def open_table(
         UsageError: the location's file system is unknown, or an option is wrong.
         StorageError: the file system or the catalog cannot be reached, or refuses.
     """
-    store = open_named_table(os.fspath(path), catalog=catalog, file_io_options=file_io_options)
-    warn_of_unknown(store)
-    return PaimonTable(store)
+    table = open_named_table(os.fspath(path), catalog=catalog, file_io_options=file_io_options)
+    warn_of_unknown(table)
+    return PaimonTable(table)
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -328,16 +332,16 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
         remaining -= min(remaining, batch.num_rows)
 
 
-def _shown_rows(shown: RowTable, store: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
-    read = SplitRead(store, row_kind=shown.row_kind)
-    scan = SplitScan(store, least_level=shown.least_level(store))
+def _shown_rows(shown: RowTable, table: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
+    read = SplitRead(table, row_kind=shown.row_kind)
+    scan = SplitScan(table, least_level=shown.least_level(table))
     streams = [partial(read.read, split) for split in scan.splits(chosen)]
     batches = map(shown.batch, interleaved(streams, reading_threads(None, None)))
     return pa.Table.from_batches(batches, shown.schema(read.schema))
 
 
-def _filter(where: Where | None, store: FileStoreTable) -> RowFilter | None:
-    return None if where is None else row_filter(where, store.schema)
+def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:
+    return None if where is None else row_filter(where, table.schema)
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:

@@ -27,8 +27,8 @@ from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+from stream_app.table.conditions.row_filter import hashes_as_today
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.pruning.row_filter import hashes_as_today
 
 _RESTORE = (
     "restore the file and its manifest from a backup, or roll the table back to a snapshot or tag "

@@ -17,9 +17,9 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.conditions.index_pruning import WITHOUT
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.index_pruning import WITHOUT
 
 
 def file_index_findings(

@@ -39,7 +39,7 @@ class SourceCheck:
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
-        basis: the basis of the compared snapshot, from which keys get their buckets.
+        basis: the index or bucket counts of the compared snapshot.
         view: the result of `compared_rows.as_compared`, whose key and buckets both sides share.
         source: the changes that were collected.
     """

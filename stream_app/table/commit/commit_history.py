@@ -1,6 +1,6 @@
 """Records what a committer knows of its table's snapshots, and checks that this is still true.
 
-Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
+Used by `file_store_commit` before each snapshot and by `stream_table_commit` before each epoch. It
 detects a rollback of the table, or a second process with the same checkpoint, before it writes.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
@@ -27,7 +27,7 @@ class CommitHistory:
 
     Attributes:
         commit_user: Paimon's commit user, which survives restarts.
-        known_snapshot: the basis of the caller's decisions; None before the first snapshot.
+        known_snapshot: the version on which the caller decides; None before the first snapshot.
     """
 
     table: FileStoreTable
@@ -50,7 +50,7 @@ class CommitHistory:
         is_newer = created is not None and created.snapshot_id > self.known_id
         return created if is_newer else self.known_snapshot
 
-    def rest_on(self, snapshot: Snapshot | None) -> None:
+    def note_known(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
         self.known_snapshot = snapshot
 

@@ -49,7 +49,7 @@ from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.commit.recorded_sums import with_proof, with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
-OnTop = Callable[[Snapshot | None], None]
+BaseCheck = Callable[[Snapshot | None], None]
 """Sees the snapshot on which a commit shall stand, again after each lost race.
 
 Raises CommitConflictError to forbid it.
@@ -93,7 +93,7 @@ class FileStoreCommit:
         self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
-        self, committable: ManifestCommittable, *, check: OnTop | None = None
+        self, committable: ManifestCommittable, *, check: BaseCheck | None = None
     ) -> Snapshot:
         """Publish an epoch's new files in an APPEND snapshot.
 
@@ -105,8 +105,8 @@ class FileStoreCommit:
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        fixed = partial(_fixed, changes, check)
-        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, fixed))
+        checked = partial(_checked, changes, check)
+        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, checked))
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -217,8 +217,8 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        fixed = partial(_fixed, changes, None)
-        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, fixed))
+        checked = partial(_checked, changes, None)
+        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, checked))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
@@ -280,7 +280,7 @@ class FileStoreCommit:
         if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
-        stored = snapshots.write_hints(snapshot.snapshot_id)
+        stored = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.
         if stored is not None and stored.delta_manifest_list != snapshot.delta_manifest_list:
@@ -328,7 +328,9 @@ def _changes_of(
     return replace(changes, entries=numbered_entries(changes.entries, number))
 
 
-def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None) -> CommitChanges:
+def _checked(
+    changes: CommitChanges, check: BaseCheck | None, latest: Snapshot | None
+) -> CommitChanges:
     if check is not None:
         check(latest)
     return changes

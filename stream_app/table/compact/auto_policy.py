@@ -28,10 +28,10 @@ from stream_app.model.options.compaction_options import (
 from stream_app.model.options.option import Option
 from stream_app.planning.compact.compaction_policy import (
     LEAST_FRESHNESS,
-    BucketShape,
+    BucketSizes,
     FixedRules,
     PolicyChoice,
-    RewrittenShape,
+    SimulatedBucket,
     choose_rules,
     is_due,
 )
@@ -72,8 +72,8 @@ class AutoPolicy:
     _flushes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
     _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
     _rules: UniversalCompaction | None = field(init=False)
-    _epoch: Counter[RewrittenShape] = field(init=False, default_factory=Counter)
-    _epochs: deque[tuple[float, Counter[RewrittenShape]]] = field(
+    _epoch: Counter[SimulatedBucket] = field(init=False, default_factory=Counter)
+    _epochs: deque[tuple[float, Counter[SimulatedBucket]]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
     _epoch_at: float | None = field(init=False, default=None)
@@ -102,10 +102,10 @@ class AutoPolicy:
         budget, seconds = self.bounds.budget, sum(length for length, _ in self._epochs)
         if budget is None or len(self._epochs) < _EPOCHS_MIN or seconds <= 0:
             return
-        flushed = sum((shapes for _, shapes in self._epochs), Counter[RewrittenShape]())
+        flushed = sum((buckets for _, buckets in self._epochs), Counter[SimulatedBucket]())
         is_measured = self._written_s >= _MEASURED_S
         rate = self._written / self._written_s if is_measured else BYTES_A_SECOND
-        work = {shape: size / seconds / rate for shape, size in flushed.items()}
+        work = {bucket: size / seconds / rate for bucket, size in flushed.items()}
         interval_s = seconds / len(self._epochs)
         budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
 
@@ -128,20 +128,20 @@ class AutoPolicy:
         if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
             return
         levels, present = manager.levels, self._choices.get(bucket)
-        shape = BucketShape(
+        sizes = BucketSizes(
             size=sum(run.run.total_size for run in levels.level_sorted_runs()),
             flush=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,
         )
-        if is_due(present, shape):
-            choice = choose_rules(shape, rules, self._fixed(), self._stop_trigger(), present)
+        if is_due(present, sizes):
+            choice = choose_rules(sizes, rules, self._fixed(), self._stop_trigger(), present)
             self._choices[bucket] = choice
             if present is None or present.rules != choice.rules:
                 where = self.table.paths.bucket(*bucket)
                 _LOG.info("compaction policy of %s: %s", where, choice.text())
         choice = self._choices[bucket]
-        manager.picker.follow(choice.rules)
+        manager.picker.use(choice.rules)
         manager.wait_beyond(choice.stop_trigger)
 
     def _note_flush(self, bucket: BucketId, size: int) -> None:
@@ -167,5 +167,5 @@ class AutoPolicy:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))
 
 
-def _cores(work: Mapping[RewrittenShape, float], longer: int) -> float:
-    return sum(shape.rewrites(longer) * cores for shape, cores in work.items())
+def _cores(work: Mapping[SimulatedBucket, float], longer: int) -> float:
+    return sum(bucket.rewrites(longer) * cores for bucket, cores in work.items())

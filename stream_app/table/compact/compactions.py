@@ -111,12 +111,12 @@ class Compactions(Protocol):
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""
         ...
 
-    def trigger(self, *, rests: bool = False) -> int:
+    def trigger(self, *, expects_no_flush: bool = False) -> int:
         """Start the compactions that are due, and return their number.
 
         Args:
-            rests: whether no epoch is expected, so that rows waiting for a later compaction are due
-                too.
+            expects_no_flush: whether no epoch is expected, so that rows that wait for a later
+                compaction are due too.
         """
         ...
 

@@ -138,7 +138,7 @@ class CompactCoordinator:
             self._policy.note_epoch(changes, self.table.clock.steady_seconds())
         self._rest_times.note_filled((change.bucket_id for change in changes), rows=rows)
 
-    def trigger(self, *, rests: bool = False) -> int:
+    def trigger(self, *, expects_no_flush: bool = False) -> int:
         """Start due compactions, most sorted runs first, and return their number.
 
         A bucket whose compaction failed waits for its next attempt. See `Compactions.trigger`.
@@ -154,8 +154,10 @@ class CompactCoordinator:
                 continue
             if self._policy is not None and manager.running is None:
                 self._policy.fit(bucket, manager)
-            at_rest = rests or self._rest_times.rests(bucket)
-            if manager.trigger_compaction(self.executor, local_ms=local_ms, rests=at_rest):
+            at_rest = expects_no_flush or self._rest_times.rests(bucket)
+            if manager.trigger_compaction(
+                self.executor, local_ms=local_ms, expects_no_flush=at_rest
+            ):
                 self._since[bucket] = self.age_clock.steady_seconds()
                 begun += 1
             if manager.running is None:

@@ -45,6 +45,8 @@ from stream_app.planning.read.stream_step import (
     follow_up,
     least_full_level,
 )
+from stream_app.table.conditions.row_filter import RowFilter
+from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (
     changes_of,
@@ -54,8 +56,6 @@ from stream_app.table.follow.followed_snapshot import (
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import RowFilter
-from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import check_changes_readable
 from stream_app.table.versions.time_travel import millis_of
 

@@ -43,7 +43,7 @@ class BucketState(Protocol):
 
     @property
     def basis(self) -> BucketBasis:
-        """The table version by which rows are currently routed or written."""
+        """The newest index or bucket counts by which an epoch's rows get their buckets."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """Searches between two epochs for compactions that are due or finished, and for waiting rows.
 
-Part of `stream_commit`. A check of the known levels costs nothing, so it runs often. A search for
-other writers' rows that wait for a compaction reads the table. So it runs seldom while it finds
+Part of `stream_table_commit`. A check of the known levels costs nothing, so it runs often. A search
+for other writers' rows that wait for a compaction reads the table. So it runs seldom while it finds
 none.
 """
 

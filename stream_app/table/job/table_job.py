@@ -29,7 +29,7 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.job.waiting_rows_check import check_no_row_waits
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
@@ -246,7 +246,7 @@ class TableJob:
     def compact_due(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them, then run due upkeep."""
         self.adopt()
-        snapshots = () if self._commit is None else self._commit.compacting_due()
+        snapshots = () if self._commit is None else self._commit.iter_compact_due()
         reports = [self.idle_report(snapshot) for snapshot in snapshots]
         self.upkeep.after_commit()
         self._callbacks.catch_up()

@@ -176,7 +176,7 @@ class TableState:
             if not self.history.was_created(snapshot):
                 self.live.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
-        self.history.rest_on(latest)
+        self.history.note_known(latest)
         return latest
 
     def follow_with(self, buckets: Collection[BucketId] | None) -> None:

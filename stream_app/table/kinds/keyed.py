@@ -1,7 +1,7 @@
 """The parts of tables with a primary key, which have an LSM tree in each bucket.
 
 The number of buckets is fixed, or with ``bucket = -1`` it grows with the keys, whose hashes an
-index has. `placed_keyed` and `postponed_keyed` assign buckets in other ways. `keyed_compaction`
+index has. `key_indexed` and `postponed_keyed` assign buckets in other ways. `keyed_compaction`
 compacts all of these tables.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,

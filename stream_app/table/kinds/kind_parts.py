@@ -56,7 +56,7 @@ class TableWrites(Protocol):
 
         Args:
             next_sequence_number: a number greater than any in the table.
-            basis: the table version on which the task's rows are based.
+            basis: the index or bucket counts by which the epoch's rows get their buckets.
         """
         ...
 

@@ -20,7 +20,7 @@ def _postponed_write(
     return PostponedWrite(table, postponed_writer, next_sequence_number=next_sequence_number)
 
 
-POSTPONE_KEYED_KIND = replace(
+POSTPONED_KEYED_KIND = replace(
     KEYED_KIND,
     bucket_assigner=lambda table, _: PostponedShares(table.schema),
     bucket_writer=postponed_writer,

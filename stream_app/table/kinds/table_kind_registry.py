@@ -8,11 +8,8 @@ Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from stream_app.mergetree.file_access import OldRows
-from stream_app.model.files.bucket_change import BucketChange, LookUp
-from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import (
     APPEND,
@@ -21,16 +18,15 @@ from stream_app.model.table_kind import (
     DYNAMIC_KEYED,
     KEYED,
     PARTITION_LOOKUP_KEYED,
-    POSTPONE_KEYED,
+    POSTPONED_KEYED,
     KindTraits,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
+from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
-from stream_app.table.kinds.postponed_keyed import POSTPONE_KEYED_KIND
-from stream_app.table.storage_errors import merge_errors
+from stream_app.table.kinds.postponed_keyed import POSTPONED_KEYED_KIND
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
@@ -39,9 +35,9 @@ from stream_app.table.write.table_write import TableWrite
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
     DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
-    CROSS_PARTITION_KEYED: PLACED_KEYED_KIND,
-    PARTITION_LOOKUP_KEYED: PLACED_KEYED_KIND,
-    POSTPONE_KEYED: POSTPONE_KEYED_KIND,
+    CROSS_PARTITION_KEYED: KEY_INDEXED_KIND,
+    PARTITION_LOOKUP_KEYED: KEY_INDEXED_KIND,
+    POSTPONED_KEYED: POSTPONED_KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,
     APPEND: APPEND_KIND,
 }
@@ -77,21 +73,3 @@ def bucket_writer(
     return make(
         table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
     )
-
-
-def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Merge the request's files, or join them if the table has no key.
-
-    A failure deletes the new files.
-
-    Raises:
-        CorruptFileError: a file to merge cannot be read.
-    """
-    began = table.clock.steady_seconds()
-    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
-        change = kind_of(table.schema).rewrite(table, request)
-    if table.kind.merges_by_key and table.options.looks_up:
-        names = frozenset(file.file_name for file in request.above)
-        look_up = LookUp(output_level=request.unit.output_level, files=names)
-        change = replace(change, look_up=look_up)
-    return replace(change, seconds=table.clock.steady_seconds() - began)

@@ -28,6 +28,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.conditions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
@@ -36,7 +37,6 @@ from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.read_refusals import check_changes_readable, check_readable
 from stream_app.table.versions.time_travel import numbered_snapshot
 

@@ -1,9 +1,8 @@
 """Selects the rows and columns of a read: the last step of `split_read` and `incremental_read`.
 
-On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) precedes the others. Some system
-tables show the table's own rows in another form.
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) precedes the others.
 
-Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
+Source: Paimon `table/system/AuditLogTable.java`.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_call
 from stream_app.predicate.predicate import Call, InnerField
+from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.pruning.row_filter import RowFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,57 +136,3 @@ def kind_texts(batch: pa.RecordBatch) -> pa.Array:
 def insert_kinds(count: int) -> pa.Array:
     """Return a column of ``+I``: string [count]."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowTable:
-    """The form in which a system table shows rows.
-
-    Attributes:
-        row_kind: whether to prepend the column ``rowkind``, and to show deletes that no compaction
-            has removed.
-        in_lists: whether each value is a list of one; an update in Paimon's streams has two.
-        top_level: whether to show only rows that a full compaction has merged, which a read does
-            not merge.
-    """
-
-    row_kind: bool = False
-    in_lists: bool = False
-    top_level: bool = False
-
-    def least_level(self, table: FileStoreTable) -> int | None:
-        """Return the lowest level to read; None: the default."""
-        if not self.top_level or not table.kind.merges_by_key:
-            return None
-        return table.options.num_levels - 1
-
-    def schema(self, rows: pa.Schema) -> pa.Schema:
-        """Return the system table's Arrow schema, given that of the rows."""
-        return pa.schema([self._shown(field) for field in rows])
-
-    def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows in the system table's form."""
-        if not self.in_lists:
-            return rows
-        offsets = pa.array(range(rows.num_rows + 1), pa.int32())
-        arrays = [
-            column if field.name == ROW_KIND else pa.ListArray.from_arrays(offsets, column)
-            for field, column in zip(rows.schema, rows.columns, strict=True)
-        ]
-        shown = self.schema(rows.schema)
-        arrays = [column.cast(field.type) for column, field in zip(arrays, shown, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=shown)
-
-    def _shown(self, field: pa.Field) -> pa.Field:
-        if not self.in_lists or field.name == ROW_KIND:
-            return field
-        return pa.field(field.name, pa.list_(field.type))
-
-
-ROWS = RowTable()
-ROW_TABLES = {
-    "audit_log": RowTable(row_kind=True),
-    "binlog": RowTable(row_kind=True, in_lists=True),
-    "ro": RowTable(top_level=True),
-}
-"""System tables that show rows, by name."""

@@ -41,11 +41,11 @@ from stream_app.planning.read.split_generator import (
     row_group_splits,
     section_files,
 )
+from stream_app.table.conditions.index_pruning import ColumnAndKind, index_pruning
+from stream_app.table.conditions.row_filter import RowFilter
+from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.index_pruning import ColumnAndKind, index_pruning
-from stream_app.table.versions.pruning.row_filter import RowFilter
-from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import warn_of
 
 

@@ -1,17 +1,19 @@
 """Makes Paimon's system tables as Arrow tables, with its names, columns, types and order.
 
-This module has the tables about versions and options, `system_files` those about files, and
-`projection` those that show the table's own rows. Times are local wall-clock times, as in Java.
+This module has the tables about versions and options, and those that show the table's own rows;
+`system_files` has those about files. Times are local wall-clock times, as in Java.
 
 Source: Paimon `table/system/*.java`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter, itemgetter
 
 import orjson
+import pyarrow as pa
 
 from stream_app.clock import wall_clock_ms
 from stream_app.errors import UsageError
@@ -23,7 +25,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
-from stream_app.table.read.projection import ROW_TABLES
+from stream_app.table.read.projection import ROW_KIND
 from stream_app.table.read.system_rows import Fact, SystemTable, columns
 
 _SNAPSHOTS = SystemTable(
@@ -227,6 +229,60 @@ SYSTEM_TABLES: dict[str, SystemTable] = {
     "statistics": _STATISTICS,
 }
 """System tables by name; those of files and statistics show one snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTable:
+    """The form in which a system table shows rows.
+
+    Attributes:
+        row_kind: whether to prepend the column ``rowkind``, and to show deletes that no compaction
+            has removed.
+        in_lists: whether each value is a list of one; an update in Paimon's streams has two.
+        top_level: whether to show only rows that a full compaction has merged, which a read does
+            not merge.
+    """
+
+    row_kind: bool = False
+    in_lists: bool = False
+    top_level: bool = False
+
+    def least_level(self, table: FileStoreTable) -> int | None:
+        """Return the lowest level to read; None: the default."""
+        if not self.top_level or not table.kind.merges_by_key:
+            return None
+        return table.options.num_levels - 1
+
+    def schema(self, rows: pa.Schema) -> pa.Schema:
+        """Return the system table's Arrow schema, given that of the rows."""
+        return pa.schema([self._shown(field) for field in rows])
+
+    def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows in the system table's form."""
+        if not self.in_lists:
+            return rows
+        offsets = pa.array(range(rows.num_rows + 1), pa.int32())
+        arrays = [
+            column if field.name == ROW_KIND else pa.ListArray.from_arrays(offsets, column)
+            for field, column in zip(rows.schema, rows.columns, strict=True)
+        ]
+        shown = self.schema(rows.schema)
+        arrays = [column.cast(field.type) for column, field in zip(arrays, shown, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=shown)
+
+    def _shown(self, field: pa.Field) -> pa.Field:
+        if not self.in_lists or field.name == ROW_KIND:
+            return field
+        return pa.field(field.name, pa.list_(field.type))
+
+
+ROWS = RowTable()
+ROW_TABLES = {
+    "audit_log": RowTable(row_kind=True),
+    "binlog": RowTable(row_kind=True, in_lists=True),
+    "ro": RowTable(top_level=True),
+}
+"""System tables that show rows, by name."""
 
 
 def check_system_table(name: str) -> None:

@@ -264,7 +264,7 @@ def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
         for number in older:
             table.snapshots.delete(number)
         table.changelogs.delete(changelogs)
-    table.snapshots.write_hints(newest.snapshot_id)
+    table.snapshots.write_hint_and_reread(newest.snapshot_id)
     for tag in plan.tags:
         table.tags.create(tag)
     IcebergPublisher(replace(table, schema=branch.schema)).publish(newest)

@@ -192,7 +192,7 @@ class ExpireSnapshots:
         latest_hint = table.snapshots.latest_hint()
         if latest_hint is not None and latest_hint < expiry.retained_id:
             # A writer that crashed before its hint left this one stale, and Paimon trusts hints.
-            table.snapshots.write_hints(table.snapshots.ids()[-1])
+            table.snapshots.write_hint_and_reread(table.snapshots.ids()[-1])
         for number in expiry.numbers:
             if table.snapshots.delta_list(expiry.retained_id) != expiry.announcement.end_list:
                 return  # another expiry has finished this one, and then the table was rolled back

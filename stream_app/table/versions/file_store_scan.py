@@ -13,8 +13,8 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import live_entries
+from stream_app.table.conditions.scan_pruning import ScanPruning
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.pruning.scan_pruning import ScanPruning
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class BucketBasis:
-    """The index or bucket counts by which an epoch's rows got their buckets.
+    """The index or bucket counts by which an epoch's rows get their buckets.
 
     Only tables with a hash index have the manifests; otherwise they are None.
 

@@ -151,10 +151,10 @@ def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
 
 @compiled
 def _copy(place: int, target: int, size: int) -> None:
-    whole = size >> 3
-    for at in range(whole):
+    words = size >> 3
+    for at in range(words):
         put_number(target, at, number_at(place + 8 * at))
-    for at in range(8 * whole, size):
+    for at in range(8 * words, size):
         put_byte(target, at, byte_at(place + at))
 
 

@@ -100,7 +100,7 @@ def time_of(case: Case) -> PickTime:
     return PickTime(
         full_age_ms=_optional(case, "full-age"),
         idle_flushes=_optional(case, "idle") or 0,
-        rests="rests" in case.args,
+        expects_no_flush="expects_no_flush" in case.args,
     )
 
 

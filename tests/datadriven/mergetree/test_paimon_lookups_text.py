@@ -21,7 +21,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.jobs.table_writer import KIND_TEXTS
 from tests.support.suite.datadriven import Case, run_file

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.planning.compact.compaction_policy import (
-    BucketShape,
+    BucketSizes,
     FixedRules,
     PolicyChoice,
     choose_rules,
@@ -29,15 +29,15 @@ HERE = Path(__file__).parent
 UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
-def shape_of(case: Case, line: str) -> BucketShape:
+def sizes_of(case: Case, line: str) -> BucketSizes:
     size, flush = (
         round(float(number) * UNITS[unit]) for number, unit in map(str.split, line.split(", "))
     )
     levels = int(case.args.get("levels", 6))
-    return BucketShape(size=size, flush=flush, level=levels - 1, num_levels=levels)
+    return BucketSizes(size=size, flush=flush, level=levels - 1, num_levels=levels)
 
 
-def chosen(case: Case, shape: BucketShape, present: PolicyChoice | None = None) -> PolicyChoice:
+def chosen(case: Case, sizes: BucketSizes, present: PolicyChoice | None = None) -> PolicyChoice:
     args = case.args
     rules = UniversalCompaction(
         run_count_trigger=int(args.get("trigger", 5)),
@@ -49,17 +49,17 @@ def chosen(case: Case, shape: BucketShape, present: PolicyChoice | None = None) 
         size_ratio="ratio" in args,
         amplification="amplification" in args,
     )
-    return choose_rules(shape, rules, fixed, int(args.get("freshness", 20)), present)
+    return choose_rules(sizes, rules, fixed, int(args.get("freshness", 20)), present)
 
 
 def history(case: Case) -> Iterator[str]:
     present: PolicyChoice | None = None
     for line in case.input_lines:
-        shape = shape_of(case, line)
-        if not is_due(present, shape):
+        sizes = sizes_of(case, line)
+        if not is_due(present, sizes):
             yield f"{line}: not due"
             continue
-        choice = chosen(case, shape, present)
+        choice = chosen(case, sizes, present)
         stays = present is not None and present.rules == choice.rules
         yield f"{line}: {'stays' if stays else choice.text()}"
         present = choice
@@ -67,9 +67,9 @@ def history(case: Case) -> Iterator[str]:
 
 def advised(case: Case, line: str) -> str:
     buckets, *sizes, seconds, rate = line.split(", ")
-    choice = chosen(case, shape_of(case, ", ".join(sizes)))
+    choice = chosen(case, sizes_of(case, ", ".join(sizes)))
     interval_s = float(seconds.removesuffix(" s"))
-    flushed = int(buckets) * choice.shape.flush / interval_s / (1e6 * float(rate.split()[0]))
+    flushed = int(buckets) * choice.sizes.flush / interval_s / (1e6 * float(rate.split()[0]))
     cores = int(case.args["of"])
     return core_advice(
         lambda longer: flushed * choice.simulated.rewrites(longer), cores, interval_s
@@ -81,7 +81,7 @@ def run(case: Case) -> str:
         return "\n".join(advised(case, line) for line in case.input_lines)
     if case.command == "history":
         return "\n".join(history(case))
-    return "\n".join(chosen(case, shape_of(case, line)).text() for line in case.input_lines)
+    return "\n".join(chosen(case, sizes_of(case, line)).text() for line in case.input_lines)
 
 
 def test_chosen_rules() -> None:

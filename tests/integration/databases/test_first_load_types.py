@@ -102,7 +102,7 @@ def test_types_of_their_own_are_those_of_later_changes(
         done = ingest_server.run(conf)
         assert done.code == 0, done.output
         place = str(tmp_path / "warehouse" / "ods.db" / "t")
-        move_postponed(open_table(place).store)
+        move_postponed(open_table(place).table)
         rows = {row["k"]: row for row in open_table(place).read().read_all().to_pylist()}
         assert rows.keys() == {0, 1, 10, 11, 12}
         for k in (0, 1):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables, reports
 from tests.support.tables.snapshot_chain import check_chain
@@ -17,15 +17,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def runner(spark: SparkSession) -> Iterator[FrameEpochs]:
+def runner(spark: SparkSession) -> Iterator[DataFrameEpochs]:
     """Epochs in this thread, which has no pool and no job's description before and after."""
-    yield FrameEpochs(spark)
+    yield DataFrameEpochs(spark)
     for name in ("spark.scheduler.pool", "spark.job.description"):
         spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
-    spark: SparkSession, runner: FrameEpochs, tmp_path: Path
+    spark: SparkSession, runner: DataFrameEpochs, tmp_path: Path
 ) -> None:
     tables = TwoTables(tmp_path)
     for epoch in range(2):

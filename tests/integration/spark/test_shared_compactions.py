@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table
@@ -49,14 +49,14 @@ def jobs_of(spark: SparkSession) -> int:
 
 def submitted(
     spark: SparkSession,
-    works: list[tuple[FileStoreTable, CompactRequest]],
+    queued: list[tuple[FileStoreTable, CompactRequest]],
     driver_bytes: int = 0,
 ) -> tuple[list[Future[BucketChange]], int]:
     """The ended compactions, and the number of jobs that they took."""
     before = jobs_of(spark)
-    compactions = SparkCompactions(spark, 1, driver_bytes)
+    compactions = SparkCompactionQueue(spark, 1, driver_bytes)
     try:
-        futures = [compactions.submit(*work) for work in works]
+        futures = [compactions.submit(*compaction) for compaction in queued]
         for future in futures:
             future.exception(120)
     finally:
@@ -66,10 +66,10 @@ def submitted(
 
 def test_small_compactions_of_two_tables_share_jobs(spark: SparkSession, tmp_path: Path) -> None:
     tables = [table_of(tmp_path / name).table for name in ("a", "b")]
-    works = [(table, request) for table in tables for request in requests_of(table)]
-    assert len(works) == 2 * BUCKETS
-    futures, jobs = submitted(spark, works)
-    for (_, request), future in zip(works, futures, strict=True):
+    queued = [(table, request) for table in tables for request in requests_of(table)]
+    assert len(queued) == 2 * BUCKETS
+    futures, jobs = submitted(spark, queued)
+    for (_, request), future in zip(queued, futures, strict=True):
         change = future.result()
         assert (change.bucket, change.removed) == (request.bucket, request.unit.files)
         assert sum(file.row_count for file in change.added) == request.unit.files[0].row_count

@@ -26,9 +26,9 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addresses
+from stream_app.spark.epoch.dataframe_epochs import route_blocks
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.frame_epochs import route_blocks
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.task_errors import readable_error

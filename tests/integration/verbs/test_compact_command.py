@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.observe.monitoring.webhook import SIGNATURE
+from stream_app.app.observe.channels.webhook import SIGNATURE
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock

@@ -83,7 +83,7 @@ def test_the_command_compacts_as_java_does(
         assert done.code == 0, done.output
         assert "error" not in done.output
         assert java_changes(paimon_java, ours) == java_changes(paimon_java, theirs) != []
-        table = stream_app.open_table(str(ours)).store
+        table = stream_app.open_table(str(ours)).table
         rows = by_content(paimon_java.read(theirs))
         assert by_content(read_rows(table)) == by_content(paimon_java.read(ours)) == rows
         assert files(paimon_java, ours) == files(paimon_java, theirs)

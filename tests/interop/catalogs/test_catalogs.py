@@ -29,7 +29,7 @@ from stream_app.planning.schema.schema_changes import (
     SetColumnComment,
     SetTableComment,
 )
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import (
     create_or_open_in_catalog,
     open_for_altering,

@@ -14,7 +14,7 @@ import pytest
 import stream_app
 from stream_app.errors import CommitConflictError, CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.every_type import a_table

@@ -24,10 +24,10 @@ from stream_app.planning.schema.schema_changes import (
     RenameColumn,
     SetOption,
 )
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
 from tests.support.judges.normal_rows import Row, normal_rows

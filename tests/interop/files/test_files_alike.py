@@ -24,7 +24,7 @@ import stream_app
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.interop.changelog_tables import CASES as PRODUCERS
@@ -127,12 +127,12 @@ def test_java_and_we_leave_the_same_files(
             path, [*COLUMNS, ("t", "STRING")], primary_keys=["k"],
             options={"bucket": 1, **CASES[case]},
         )  # fmt: skip
-    table = stream_app.open_table(str(ours)).store
+    table = stream_app.open_table(str(ours)).table
     for epoch in range(EPOCHS):
         changes = some_changes(chance, epoch, case)
         write_java(paimon_java, theirs, changes, epoch)
         write_ours(table, changes, epoch)
-    expected = story(stream_app.open_table(str(theirs)).store)
+    expected = story(stream_app.open_table(str(theirs)).table)
     for state, wanted in zip(story(table), expected, strict=True):
         assert state == wanted
     assert any(snapshot["kind"] is CommitKind.COMPACT for snapshot in expected)

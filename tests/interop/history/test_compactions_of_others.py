@@ -18,7 +18,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import reports_of_property
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.lookup_reader import bucket_lookup

@@ -60,6 +60,6 @@ def test_paimon_reads_and_continues_an_overwritten_partition(
     elif is_keyed:
         of_day = day("d0", "java again", 9)
     check([*of_day, *day("d1", "java", 12)])
-    assert found_in(table.store) == []
+    assert found_in(table.table) == []
     table.overwrite(pa.Table.from_pylist([], schema), partition={"dt": "d1"})
     check(of_day)

@@ -38,7 +38,7 @@ def test_both_give_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, cas
         options = {"bucket": 1, "target-file-size": "2 kb", **CASES[case]}
         paimon_java.create(path, COLUMNS, primary_keys=["k"], options=options)
     alone, turns = paths
-    table = stream_app.open_table(str(turns)).store
+    table = stream_app.open_table(str(turns)).table
     for epoch in range(EPOCHS):
         changes = epoch_of(chance, epoch, case)
         write_java(paimon_java, alone, changes, epoch)
@@ -66,7 +66,7 @@ def test_floats_of_an_update_are_compared_as_numbers(
     for path in paths:
         paimon_java.create(path, columns, primary_keys=["k"], options=options)
     alone, by_lookup = paths
-    table = stream_app.open_table(str(by_lookup)).store
+    table = stream_app.open_table(str(by_lookup)).table
     for epoch, value in enumerate((before, after)):
         changes: list[Change] = [("+I", {"k": 1, "f": value})]
         write_java(paimon_java, alone, changes, epoch)

@@ -21,7 +21,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing
 from tests.simulation.actors.workers import by_bucket, writing
 from tests.simulation.model.merging import Record, merge_of, merged, placed
@@ -150,7 +150,7 @@ class Tried:
 
     @property
     def table(self) -> FileStoreTable:
-        return open_for_writing(stream_app.open_table(str(self.path)).store)
+        return open_for_writing(stream_app.open_table(str(self.path)).table)
 
     @property
     def _takes_deletes(self) -> bool:

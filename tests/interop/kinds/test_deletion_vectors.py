@@ -189,11 +189,11 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         assert sorted_rows(narrow) == sorted_rows(
             [{"v": row["v"]} for row in wanted if row["n"] >= 300 and row["k"] < 200]
         )
-        vectors += len(deletion_vectors(open_table(str(location)), latest_of(table.store)))
+        vectors += len(deletion_vectors(open_table(str(location)), latest_of(table.table)))
     assert vectors
-    assert sound_report(table.store).replayed[0].startswith("snapshots 1 to")
+    assert sound_report(table.table).replayed[0].startswith("snapshots 1 to")
     paimon_java.expire(location, retain_max=4, retain_min=4)
-    assert "on top of" in sound_report(table.store).replayed[0]
+    assert "on top of" in sound_report(table.table).replayed[0]
 
 
 def publish(
@@ -229,7 +229,7 @@ def publish(
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip
-    table.snapshots.write_hints(number)
+    table.snapshots.write_hint_and_reread(number)
 
 
 def delete_rows(

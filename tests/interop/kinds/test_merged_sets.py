@@ -89,7 +89,7 @@ def test_java_reads_the_sets_that_it_would_make(
         options |= {f"fields.{name}.aggregate-function": name for name in FUNCTIONS}
         paimon_java.create(path, columns, primary_keys=["k"], options=options)
     turns, alone = paths
-    table: FileStoreTable = stream_app.open_table(str(turns)).store
+    table: FileStoreTable = stream_app.open_table(str(turns)).table
     writer = TableWriter(table)
     for epoch in range(EPOCHS):
         changes = _changes(paimon_java, chance, 6)

@@ -19,10 +19,10 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava

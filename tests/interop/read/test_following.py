@@ -128,7 +128,7 @@ def test_javas_tables_are_followed_alike(
     paimon_java.write(
         path, [("+I", {"k": 99, "v": "new"})], identifier=9, options={"write-only": True}
     )
-    table = stream_app.open_table(path).store
+    table = stream_app.open_table(path).table
     snapshots = assert_followed_alike(paimon_java, path, times_of(table))
     assert len(snapshots) > 1
     assert sound_report(table).replayed == [f"snapshots 1 to {table.snapshots.latest_id()}"]
@@ -157,7 +157,7 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
         paimon_java.write(path, [*changes, gone], identifier=epoch + 1)
         if epoch == 6:
             paimon_java.compact(path)
-    table = stream_app.open_table(path).store
+    table = stream_app.open_table(path).table
     snapshots, changelogs = 3, 8
     paimon_java.expire_by_options(
         path,
@@ -192,7 +192,7 @@ def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
 
     consumers.reset("c", 2)
     assert paimon_java.expire(path) == 1
-    assert table.store.snapshots.ids() == [2, 3, 4]
+    assert table.table.snapshots.ids() == [2, 3, 4]
     consumers.delete("c")
     assert paimon_java.expire(path) == 2
     consumers.reset("c", 2)

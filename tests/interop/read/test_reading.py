@@ -102,7 +102,7 @@ def assert_differences(
     for kind, text in map(parted, all_rows):
         (gone if kind == "-D" else added).add(text)
         assert kind == "-D" or kinds.get(text, kind) == kind
-    keys = table.store.schema.primary_keys
+    keys = table.table.schema.primary_keys
     assert len(all_rows) == len(added) + len(gone)
     assert added == after - before
     left = {key_of(row, keys) for row in normal_rows(table.read(snapshot=end).read_all())}
@@ -235,8 +235,8 @@ def test_conditions_on_what_java_wrote(
          ("day", "DATE"), ("b", "BOOLEAN"), ("l", "BIGINT")],
         primary_keys=keys, options=options,
     )  # fmt: skip
-    table_schema = arrow_schema(stream_app.open_table(location).store.schema.fields)
-    changes = RandomChanges(stream_app.open_table(location).store.schema, noise)
+    table_schema = arrow_schema(stream_app.open_table(location).table.schema.fields)
+    changes = RandomChanges(stream_app.open_table(location).table.schema, noise)
     for number in range(5):
         epoch = [(kind, _normal(row)) for kind, row in changes.epoch(40)]
         if not keys:
@@ -280,7 +280,7 @@ def test_conditions_on_a_table_whose_columns_java_has_changed(
     for number, changes in enumerate(steps):
         if changes:
             paimon_java.alter(location, *changes)
-        epoch = RandomChanges(stream_app.open_table(location).store.schema, noise).epoch(15)
+        epoch = RandomChanges(stream_app.open_table(location).table.schema, noise).epoch(15)
         paimon_java.write(
             location,
             [(kind if keys else "+I", _normal(row)) for kind, row in epoch],

@@ -20,8 +20,7 @@ from stream_app.model.schema.data_type import DataField, parse_data_type
 from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.literal import Literal
 from stream_app.spark.read.data_source import NAME
-from stream_app.table.read.projection import ROW_TABLES
-from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of
 from tests.support.engines.stream_app_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.interop import append_tables, changelog_tables
@@ -307,7 +306,7 @@ def test_the_audit_log_is_the_same_whether_java_wrote_or_we(
             location, changelog_tables.COLUMNS, primary_keys=["k"],
             options={"bucket": 1, **changelog_tables.CASES[kind]},
         )  # fmt: skip
-        table = stream_app.open_table(str(location)).store
+        table = stream_app.open_table(str(location)).table
         for epoch, changes in enumerate(epochs):
             if writer == "java":
                 changelog_tables.write_java(paimon_java, location, changes, epoch)

@@ -13,8 +13,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
-from stream_app.table.read.projection import ROW_TABLES
-from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonJava

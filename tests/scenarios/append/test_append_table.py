@@ -14,9 +14,9 @@ import pytest
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.table_writer import TableWriter, by_content, read_changes, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.tables.merge_read import MergeRead

@@ -12,7 +12,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (

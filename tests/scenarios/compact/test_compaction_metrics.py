@@ -15,8 +15,8 @@ from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (

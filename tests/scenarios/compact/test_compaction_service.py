@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.observe.monitoring.listener import JobListener, Listeners
+from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
 from stream_app.model.files.bucket_change import BucketChange
@@ -26,13 +26,13 @@ from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 from tests.support.tables.merge_read import MergeRead

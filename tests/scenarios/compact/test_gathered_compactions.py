@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.job.table_job import GATHER_S
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import CompactLater, TableWriter, assert_table_is
 from tests.support.tables.small_table import StandingClock

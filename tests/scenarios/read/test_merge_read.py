@@ -15,10 +15,10 @@ import pytest
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.judges.normal_rows import json_value, normal_rows, sorted_rows
 from tests.support.tables.make_java_tables import TABLES
 from tests.support.tables.merge_read import MergeRead

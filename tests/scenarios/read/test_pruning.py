@@ -18,9 +18,9 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.file_index.container import decode_file_index, encode_file_index
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.table.check.table_check import TableCheck
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.small_table import SmallTable, small_table

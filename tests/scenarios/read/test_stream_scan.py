@@ -11,10 +11,10 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.files.data_split import StreamSplit
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan, start_of_table
-from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.tables.small_table import SmallTable, small_table
 
 ONE = StepLimits(max_snapshots=1)

@@ -12,8 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
-from stream_app.table.read.projection import ROW_TABLES
-from stream_app.table.read.system_tables import SYSTEM_TABLES, duration_text
+from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES, duration_text
 from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

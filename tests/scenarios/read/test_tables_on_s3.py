@@ -117,7 +117,7 @@ def test_keys_come_from_awss_variables(s3: S3Server, monkeypatch: pytest.MonkeyP
     table = stream_app.open_table(location)
     assert table.location == location
     assert table.schema.names == ["k", "dt", "a", "n"]
-    shown = repr(table) + str(table.store)
+    shown = repr(table) + str(table.table)
     assert ACCESS_KEY not in shown
     assert SECRET_KEY not in shown
 

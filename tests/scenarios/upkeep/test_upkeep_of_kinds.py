@@ -69,7 +69,7 @@ class Story:
     def start(self) -> None:
         """A job with a new checkpoint, by the newest schema."""
         self.jobs += 1
-        self.table = open_for_writing(stream_app.open_table(self.table.location).store)
+        self.table = open_for_writing(stream_app.open_table(self.table.location).table)
         user = f"job{self.jobs}"
         if self.crosses:
             self.job: Any = CrossPartitionJob(self.table, user)

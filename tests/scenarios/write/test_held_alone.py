@@ -18,7 +18,7 @@ from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob, newest_version
 from stream_app.table.schema.alter import alter_table
 from tests.support.engines.epoch_in_caller import EpochHere, Parts

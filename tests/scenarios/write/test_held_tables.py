@@ -315,7 +315,7 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
     committer = started(tables, runner)
     second = Second(committer.tables.feeds.pop())
     committer.rounds.newcomers = second
-    committer.rounds.shape = committer.rounds.shape.with_splitter(second)
+    committer.rounds.settings = committer.rounds.settings.with_splitter(second)
     run(committer, tables, runner, 0)
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
@@ -344,7 +344,7 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     both = Both([*committer.tables.feeds])
     committer.tables.feeds.clear()
     committer.rounds.newcomers = both
-    committer.rounds.shape = committer.rounds.shape.with_splitter(both)
+    committer.rounds.settings = committer.rounds.settings.with_splitter(both)
     run(committer, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)

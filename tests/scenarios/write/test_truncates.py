@@ -196,11 +196,11 @@ class Shards:
 def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), holds_tables=True)
-    committer.rounds.shape = committer.rounds.shape.with_splitter(Shards(("eu.t", "us.t")))
+    committer.rounds.settings = committer.rounds.settings.with_splitter(Shards(("eu.t", "us.t")))
     run(committer, tables, 0)
     # A later process knows it, though the epoch has rows of one source table only.
     later = tables.started(EpochHere(), holds_tables=True)
-    later.rounds.shape = later.rounds.shape.with_splitter(Shards(("us.t",)))
+    later.rounds.settings = later.rounds.settings.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
     waiting = tables.state().held

@@ -20,7 +20,7 @@ from stream_app.message_format_registry import message_format
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
@@ -78,9 +78,11 @@ class ToastJob:
             state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
         )
-        shape = EpochShape(tasks=2, block_bytes=2000)
+        settings = EpochSettings(tasks=2, block_bytes=2000)
         return EpochCommitter(
-            EpochRounds(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
+            EpochRounds(
+                tables=tables, settings=settings, runner=EpochHere(), clock=self.table.clock
+            )
         )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:

@@ -16,7 +16,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.table.file_store_table import FileStoreTable
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
@@ -56,7 +56,7 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
 
 
 def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
-    return EpochPlan(tables={0: table_plan(schema)}, shape=EpochShape(tasks=tasks, **limits))
+    return EpochPlan(tables={0: table_plan(schema)}, settings=EpochSettings(tasks=tasks, **limits))
 
 
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:

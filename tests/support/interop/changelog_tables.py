@@ -9,7 +9,7 @@ from typing import Any
 
 import stream_app
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.interop.followed_rows import texts
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.judges.paimon_java import PaimonJava
@@ -125,7 +125,7 @@ def write_ours(table: FileStoreTable, changes: Sequence[Change], epoch: int) -> 
 
 def write_java(java: PaimonJava, path: Path, changes: Sequence[Change], epoch: int) -> None:
     java.write(path, changes, identifier=epoch, commit_user="java")
-    if stream_app.open_table(str(path)).store.options.changelog_producer == "full-compaction":
+    if stream_app.open_table(str(path)).table.options.changelog_producer == "full-compaction":
         java.compact(path)
 
 

@@ -25,7 +25,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
@@ -105,7 +105,7 @@ class DatabaseJob:
         self.committer = EpochCommitter(
             EpochRounds(
                 tables=tables,
-                shape=EpochShape(tasks=2, holds_tables=True, splitter=splitter),
+                settings=EpochSettings(tasks=2, holds_tables=True, splitter=splitter),
                 runner=self.runner,
                 clock=self.clock,
                 newcomers=self.tables,

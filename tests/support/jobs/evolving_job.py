@@ -18,7 +18,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
@@ -69,7 +69,9 @@ class Job:
         )
         runner = EpochHere(overlaps=overlaps)
         return EpochCommitter(
-            EpochRounds(tables=tables, shape=EpochShape(tasks=2), runner=runner, clock=table.clock)
+            EpochRounds(
+                tables=tables, settings=EpochSettings(tasks=2), runner=runner, clock=table.clock
+            )
         )
 
     def checkpoint(self) -> Folder:

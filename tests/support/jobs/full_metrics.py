@@ -63,7 +63,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
     job.quarantined({"t0": 1})
     job.decoded_by("arrays")
     load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
-    job.follow_load(lambda: load)
+    job.read_load_from(lambda: load)
     job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job
 

@@ -21,8 +21,8 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
-from stream_app.table.kinds.table_kind_registry import compact_bucket
+from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
+from stream_app.table.kinds.bucket_compaction import compact_bucket
 from tests.support.judges.normal_rows import Row, normal_rows, normal_value
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.small_table import Change, SteppingClock, write_changes
@@ -168,12 +168,12 @@ class TableWriter:
         """The next epoch's number."""
         return len(self.model.changes)
 
-    def write(self, changes: Sequence[Change]) -> EpochCommit | None:
+    def write(self, changes: Sequence[Change]) -> EpochOutcome | None:
         """One epoch; None when the table has it already."""
         self.model.changes.append(list(changes))
         return self.attempt(self.epoch - 1)
 
-    def attempt(self, epoch: int) -> EpochCommit | None:
+    def attempt(self, epoch: int) -> EpochOutcome | None:
         """Process an epoch of the model (again)."""
         if self.commit.state.is_committed(epoch):
             return None

@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobState, JobStateFile, state_of
-from stream_app.spark.epoch.epoch_plan import EpochShape, MessagePart
+from stream_app.spark.epoch.epoch_plan import EpochSettings, MessagePart
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
@@ -149,8 +149,10 @@ class TwoTables:
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
         )
-        shape = EpochShape(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
-        return EpochCommitter(EpochRounds(tables=joined, shape=shape, runner=runner, clock=clock))
+        settings = EpochSettings(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
+        return EpochCommitter(
+            EpochRounds(tables=joined, settings=settings, runner=runner, clock=clock)
+        )
 
     def state(self) -> JobState:
         """What the job remembers."""

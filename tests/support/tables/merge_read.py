@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.pruning.row_filter import RowFilter
 
 
 @dataclass(frozen=True, slots=True)

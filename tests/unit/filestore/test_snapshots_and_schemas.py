@@ -85,14 +85,14 @@ def test_publishing_takes_a_number_once(table: FileStoreTable) -> None:
     assert table.snapshots.publish(replace(latest, snapshot_id=4))
     assert table.snapshots.hints() == (3, 1)
     assert table.snapshots.latest_id() == 4
-    table.snapshots.write_hints(4)
+    table.snapshots.write_hint_and_reread(4)
     assert table.snapshots.hints() == (4, 1)
 
 
 def test_a_hint_that_is_written_late_names_what_is_there(table: FileStoreTable) -> None:
     snapshot_file(table, "snapshot-1").unlink()
     snapshot_file(table, "snapshot-2").unlink()
-    table.snapshots.write_hints(2)
+    table.snapshots.write_hint_and_reread(2)
     assert table.snapshots.hints() == (3, 1)
 
 
@@ -104,7 +104,7 @@ def test_a_snapshot_without_hints_is_published_all_the_same(table: FileStoreTabl
         snapshot_file(table, name).mkdir()
         (snapshot_file(table, name) / "in the way").touch()
     assert table.snapshots.publish(replace(latest, snapshot_id=4))
-    table.snapshots.write_hints(4)
+    table.snapshots.write_hint_and_reread(4)
     assert table.snapshots.latest_id() == 4
 
 

@@ -13,15 +13,15 @@ from stream_app.planning.compact.compaction_policy import (
     LEAST_FRESHNESS,
     SIZE_RATIOS,
     SPARE_RUNS,
-    BucketShape,
+    BucketSizes,
     FixedRules,
     choose_rules,
     is_due,
 )
 from stream_app.planning.compact.policy_simulation import simulate
 
-SHAPES = st.builds(
-    BucketShape,
+SIZES = st.builds(
+    BucketSizes,
     size=st.integers(0, 600),
     flush=st.integers(1, 40),
     level=st.just(5),
@@ -40,11 +40,11 @@ FRESHNESS = st.sampled_from((LEAST_FRESHNESS, 8, 20))
 
 
 @settings(deadline=None, max_examples=30)
-@given(SHAPES, TABLES, FIXED, FRESHNESS)
+@given(SIZES, TABLES, FIXED, FRESHNESS)
 def test_a_choice_stays_within_its_limits_and_is_the_same_again(
-    shape: BucketShape, table: UniversalCompaction, fixed: FixedRules, freshness: int
+    sizes: BucketSizes, table: UniversalCompaction, fixed: FixedRules, freshness: int
 ) -> None:
-    choice = choose_rules(shape, table, fixed, freshness)
+    choice = choose_rules(sizes, table, fixed, freshness)
     rules = choice.rules
     if fixed.trigger:
         assert rules.run_count_trigger == table.run_count_trigger
@@ -58,21 +58,21 @@ def test_a_choice_stays_within_its_limits_and_is_the_same_again(
     )
     if table.run_count_trigger <= freshness - SPARE_RUNS:
         assert choice.writes <= choice.writes_before * 1.1
-    assert choose_rules(shape, table, fixed, freshness) == choice
-    assert choose_rules(shape, table, fixed, freshness, choice) == choice
-    assert not is_due(choice, shape)
+    assert choose_rules(sizes, table, fixed, freshness) == choice
+    assert choose_rules(sizes, table, fixed, freshness, choice) == choice
+    assert not is_due(choice, sizes)
 
 
 @settings(deadline=None, max_examples=30)
-@given(SHAPES, st.floats(1.0, 1.9), FRESHNESS)
+@given(SIZES, st.floats(1.0, 1.9), FRESHNESS)
 def test_a_bucket_that_goes_back_and_forth_keeps_its_rules(
-    shape: BucketShape, factor: float, freshness: int
+    sizes: BucketSizes, factor: float, freshness: int
 ) -> None:
-    shape = replace(shape, size=shape.size + 100)
-    choice = choose_rules(shape, UniversalCompaction(), FixedRules(), freshness)
-    larger = replace(shape, size=int(shape.size * factor))
+    sizes = replace(sizes, size=sizes.size + 100)
+    choice = choose_rules(sizes, UniversalCompaction(), FixedRules(), freshness)
+    larger = replace(sizes, size=int(sizes.size * factor))
     assert not is_due(choice, larger)
-    again = choose_rules(shape, UniversalCompaction(), FixedRules(), freshness, choice)
+    again = choose_rules(sizes, UniversalCompaction(), FixedRules(), freshness, choice)
     assert again.rules == choice.rules
 
 

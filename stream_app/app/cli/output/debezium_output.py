@@ -60,10 +60,10 @@ class DebeziumMessages:
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
         nulls = pa.nulls(len(places), pa.string())
         is_pair, is_old = pairs[places], kinds[places] & 1 == 1
-        here = texts.take(pa.array(places))
+        taken = texts.take(pa.array(places))
         next_rows = pa.array(np.minimum(places + 1, len(kinds) - 1))
-        before = pc.if_else(pa.array(is_old), here, nulls)
-        after = pc.if_else(pa.array(is_old), nulls, here)
+        before = pc.if_else(pa.array(is_old), taken, nulls)
+        after = pc.if_else(pa.array(is_old), nulls, taken)
         after = pc.if_else(pa.array(is_pair), texts.take(next_rows), after)
         ops = np.where(is_pair, "u", np.where(is_old, "d", "r" if batch.is_full else "c"))
         values = pc.binary_join_element_wise(

@@ -21,7 +21,9 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
     for name, kinds in seen.items():
         by_code.setdefault(exit_code(kinds), []).append(name)
     words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
-    parts = [f"{word} {', '.join(by_code[it])}" for it, word in words.items() if it in by_code]
+    parts = [
+        f"{word} {', '.join(by_code[code])}" for code, word in words.items() if code in by_code
+    ]
     if 0 in by_code:
         sound = f" in {len(by_code[0])}" if parts else ""
         parts.append(f"nothing is wrong{sound}")

@@ -131,15 +131,15 @@ def run(args: argparse.Namespace) -> int:
         quarantines=[] if args.keys else _quarantines(tables, folder, table.location),
         scope=scope,
     )
-    done = backfill.run(dry_run=args.dry_run)
+    outcome = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    print(f"read {counted(done.read, 'change')}")
-    if not done.is_whole:
+    print(f"read {counted(outcome.read, 'change')}")
+    if not outcome.is_whole:
         print("keys that no message tells were left alone")
-    if done.covered:
-        records = counted(done.covered, "quarantined record")
+    if outcome.covered:
+        records = counted(outcome.covered, "quarantined record")
         print(f"{records} among them; they do not wait any more, once this is written")
-    _print_written(done.written)
+    _print_written(outcome.written)
     return 0
 
 
@@ -169,16 +169,17 @@ def _from_database(
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )
-        done = backfill.run(dry_run=args.dry_run)
-    keys = counted(done.differing, "key")
-    print(f"compared with {done.source}: {keys} {'differs' if done.differing == 1 else 'differ'}")
-    if done.left:
-        print(f"left alone: {counted(done.left, 'row')} that changed, or whose message waits")
-    if done.bad:
-        print(f"left alone: a row that cannot be stored: {done.bad}")
-    if not done.is_whole:
+        outcome = backfill.run(dry_run=args.dry_run)
+    keys = counted(outcome.differing, "key")
+    verb = "differs" if outcome.differing == 1 else "differ"
+    print(f"compared with {outcome.source}: {keys} {verb}")
+    if outcome.pending:
+        print(f"left alone: {counted(outcome.pending, 'row')} that changed, or whose message waits")
+    if outcome.bad:
+        print(f"left alone: a row that cannot be stored: {outcome.bad}")
+    if not outcome.is_whole:
         print("more rows differ than one run compares: run it again")
-    _print_written(done.written)
+    _print_written(outcome.written)
     return 0
 
 
@@ -188,10 +189,11 @@ def _quarantines(
     """Return the folders with waiting records of the table that this process can access."""
     if tables is None or folder is None:
         return []
-    of_table = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
+    table_quarantine = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
         return [
-            open_quarantine(path, tables.file_system) for path in dict.fromkeys((of_table, folder))
+            open_quarantine(path, tables.file_system)
+            for path in dict.fromkeys((table_quarantine, folder))
         ]
     return []
 

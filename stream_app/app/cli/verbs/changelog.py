@@ -18,6 +18,7 @@ from stream_app.app.cli.output.row_output import with_constant, write_jsonl, wri
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
+from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
@@ -27,7 +28,6 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.followed_snapshot import followed_snapshot
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.versions.pruning.row_filter import row_filter
 from stream_app.table.versions.time_travel import millis_of
 
 _DEBEZIUM = "debezium-json"
@@ -188,7 +188,7 @@ def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogF
         None if columns is None else tuple(columns),
         None if args.where is None else row_filter(args.where, table.schema),
     )
-    how = Following(
+    following = Following(
         start=start,
         end=args.end,
         follow=args.follow,
@@ -197,7 +197,7 @@ def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogF
     )
     kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
     schema = pa.schema([kind, snapshot, *list(read.schema)[1:]])
-    return ChangelogFollow(read, how), schema
+    return ChangelogFollow(read, following), schema
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:

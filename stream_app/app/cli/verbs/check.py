@@ -250,9 +250,9 @@ def _print_refused(
 ) -> dict[str, set[FindingKind]]:
     """Print the source tables that are not stored; return the kinds of findings by their names."""
     seen: dict[str, set[FindingKind]] = {}
-    for origin, why in refused.items():
+    for origin, reason in refused.items():
         heading = f"table {origin} of the source"
-        kinds = print_findings(_refused(origin, why), "", args, progress, heading=heading)
+        kinds = print_findings(_refused(origin, reason), "", args, progress, heading=heading)
         seen[str(origin)] = set(kinds)
     return seen
 
@@ -343,10 +343,10 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
         yield from _not_compared(where, error)
 
 
-def _refused(origin: Origin, why: str) -> Iterator[Finding]:
+def _refused(origin: Origin, reason: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
-        problem=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
+        problem=f"nothing of {origin} is stored, its messages are in quarantine: {reason}",
         where="stream.quarantine",
         fix="remove this cause, and replay the records (stream-app quarantine replay)",
     )

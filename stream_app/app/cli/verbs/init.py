@@ -51,10 +51,10 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    origin = parser.add_mutually_exclusive_group(required=True)
+    sources = parser.add_mutually_exclusive_group(required=True)
     help_of_topic = "read messages of this topic; NAME/TOPIC in a further cluster of --conf"
-    origin.add_argument("--from-topic", metavar="TOPIC", help=help_of_topic)
-    origin.add_argument(
+    sources.add_argument("--from-topic", metavar="TOPIC", help=help_of_topic)
+    sources.add_argument(
         "--from-jdbc",
         metavar="URL",
         help="read the definition of a table in this database: jdbc:postgresql:…, jdbc:mysql:…",
@@ -201,9 +201,9 @@ def _job_draft(
     source: SourceConfig,
     names: tuple[str, str],
     table: SourceTable,
-    origin: str,
+    described_by: str,
 ) -> JobDraft:
-    """Return the draft of a job; `names`: of the database and of the table, `origin`: its
+    """Return the draft of a job; `names`: of the database and of the table, `described_by`: its
     source.
     """
     message_format = format_named(source.format)
@@ -214,7 +214,7 @@ def _job_draft(
         options[JSON_AS] = args.json_as
     format_settings = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
-        origin=origin,
+        described_by=described_by,
         topic=source.topics[0],
         bootstrap_servers=source.bootstrap_servers,
         format=message_format.name,
@@ -284,10 +284,12 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
 
 
 def _checked(table: SourceTable) -> SourceTable:
-    odd = [column.name for column in table.columns if "`" in column.name and '"' in column.name]
-    if odd:
+    unquotable = [
+        column.name for column in table.columns if "`" in column.name and '"' in column.name
+    ]
+    if unquotable:
         raise WrongSourceError(
-            f"the column {odd[0]!r} has a name that no configuration can spell",
+            f"the column {unquotable[0]!r} has a name that no configuration can spell",
             fix="rename it at the source",
         )
     return table

@@ -117,8 +117,8 @@ def run(args: argparse.Namespace) -> int:
     snapshot = snapshot_of(table, version_of(args))
     rows = _LISTINGS[args.listing](table, snapshot, choice)
     if not rows.rows:
-        here = "" if choice.is_all else " in what was chosen"
-        print(f"there are no {args.listing}{here}", file=sys.stderr)
+        scope = "" if choice.is_all else " in what was chosen"
+        print(f"there are no {args.listing}{scope}", file=sys.stderr)
     if args.format == "jsonl":
         _print_lines(rows.json_lines())
     elif args.listing == "overview":

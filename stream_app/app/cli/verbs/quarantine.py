@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     tables = None if config is None else config.tables
     folder = args.folder if config is None else config.stream.quarantine
     records = _Records(
-        whole=_quarantine(args, tables, folder),
+        job_quarantine=_quarantine(args, tables, folder),
         tables=tables,
         name=args.table,
         choice=_choice(args),
@@ -166,11 +166,11 @@ def _quarantine(
     args: argparse.Namespace, tables: TablesOfJob | None, folder: str | None
 ) -> Quarantine:
     """Return the quarantine of the job."""
-    whole = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
+    quarantine = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
     if args.table is not None:
-        names = {*whole.tables(), *(() if tables is None else names_of_job(tables))}
+        names = {*quarantine.tables(), *(() if tables is None else names_of_job(tables))}
         check_table_name(args.table, names, str(args.conf or args.folder))
-    return whole
+    return quarantine
 
 
 def _of_folder(folder: str) -> Quarantine:
@@ -199,12 +199,12 @@ class _Records:
     """The records that the arguments choose.
 
     Attributes:
-        whole: the folder of the job.
+        job_quarantine: the quarantine of the job.
         tables: the tables of the job, or None if only its folder is given.
         name: the name of the one table, or None.
     """
 
-    whole: Quarantine
+    job_quarantine: Quarantine
     tables: SingleTableOrDatabase | None
     name: str | None
     choice: RecordChoice
@@ -212,7 +212,7 @@ class _Records:
     @property
     def quarantine(self) -> Quarantine:
         """The folder with the chosen records."""
-        return self.whole if self.name is None else self.whole.of_table(self.name)
+        return self.job_quarantine if self.name is None else self.job_quarantine.of_table(self.name)
 
     def waiting(self) -> Sequence[QuarantinedRecord]:
         """Return the records that still wait."""
@@ -222,8 +222,12 @@ class _Records:
         """Return the records of `waiting` by the name of their table; empty for a single table."""
         separates_tables = self.tables is None or self.tables.separates_tables
         return {
-            name: self.choice.chosen(self.whole.of_table(name).waiting(self._commit_users(name)))
-            for name in (self.whole.tables() if separates_tables and self.name is None else ())
+            name: self.choice.chosen(
+                self.job_quarantine.of_table(name).waiting(self._commit_users(name))
+            )
+            for name in (
+                self.job_quarantine.tables() if separates_tables and self.name is None else ()
+            )
         }
 
     def elsewhere(self) -> Iterator[str]:
@@ -253,14 +257,17 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     if tables:
         columns = (Column("table"), *_COLUMNS)
         summaries = [{"table": None, **summary} for summary in summaries]
-        for name, some in tables.items():
-            summaries += [{"table": name, **summary} for summary in _summaries(some)]
+        for name, waiting in tables.items():
+            summaries += [{"table": name, **summary} for summary in _summaries(waiting)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
         yield f"no record waits in {records.quarantine.location}"
     else:
-        rows = [[it if it is None else str(it) for it in summary.values()] for summary in summaries]
+        rows = [
+            [value if value is None else str(value) for value in summary.values()]
+            for summary in summaries
+        ]
         yield from text_lines(columns, rows)
 
 
@@ -268,7 +275,7 @@ def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
     groups: dict[tuple[str, str, int], list[QuarantinedRecord]] = defaultdict(list)
     for record in records:
         groups[record.kind, record.topic, record.partition].append(record)
-    return [_summary(*group, some) for group, some in sorted(groups.items())]
+    return [_summary(*group, members) for group, members in sorted(groups.items())]
 
 
 def _summary(
@@ -348,12 +355,12 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    by_table = job_replays(tables, records.whole, args.table)
+    by_table = job_replays(tables, records.job_quarantine, args.table)
     for name, replay in by_table.items():
         if args.table is None and tables.separates_tables:
             yield f"{name}:"
-        done = replay.run(records.choice, dry_run=args.dry_run)
-        yield from replay_lines(done, dry_run=args.dry_run)
+        outcome = replay.run(records.choice, dry_run=args.dry_run)
+        yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING
         yield from records.elsewhere()

@@ -92,13 +92,13 @@ def run(args: argparse.Namespace) -> int:
     if args.table is not None:
         check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
-    whole = Listing(TableStatus, rows)
+    listing = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
-    for line in whole.json_lines() if args.json else shown.lines():
+    for line in listing.json_lines() if args.json else shown.lines():
         print(line)
     _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():
@@ -127,5 +127,5 @@ def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())
     for warning in status.warnings():
-        of_table = {"table": warning.table, "warning": warning.problem, "fix": warning.fix}
-        print(orjson.dumps(of_table).decode() if as_json else f"warning: {warning}")
+        table_warning = {"table": warning.table, "warning": warning.problem, "fix": warning.fix}
+        print(orjson.dumps(table_warning).decode() if as_json else f"warning: {warning}")

@@ -99,13 +99,13 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
 def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
-    of_all = set()
+    shared_problems = set()
     for key, problem in _text_problems(_configured(sync, OneTable()), source):
-        of_all.add(problem)
+        shared_problems.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
         for key, problem in _text_problems(_configured(sync, rule), source):
-            if problem not in of_all:
+            if problem not in shared_problems:
                 yield f"sync.tables.{name}.{key}", problem
     takes_metadata = sync.metadata_column or any(rule.metadata_column for rule in tables.values())
     if sync.metadata_column_prefix and not takes_metadata:
@@ -166,8 +166,8 @@ def _lowered(text: str) -> str:
     return f"{definition.name.lower()}={definition.function}({', '.join([taken, *others])})"
 
 
-def _chosen(of_table: Names | None, of_all: Names) -> Names:
-    return of_all if of_table is None else of_table
+def _chosen(table_names: Names | None, shared_names: Names) -> Names:
+    return shared_names if table_names is None else table_names
 
 
 def _applicable(

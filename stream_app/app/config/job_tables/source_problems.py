@@ -111,8 +111,8 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
         yield _LOAD, "needs source.reader = native"
     for key in _STARTS:
         if key in given_keys:
-            why = "the topics are read from where they ended before the load"
-            yield key, f"is of no use beside {_LOAD}: {why}"
+            reason = "the topics are read from where they ended before the load"
+            yield key, f"is of no use beside {_LOAD}: {reason}"
 
 
 def _format_problems(

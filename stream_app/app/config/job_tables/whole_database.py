@@ -147,14 +147,14 @@ class WholeDatabase(TablesOfJob):
     def source_of(self, name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         declared = {option.key for option in format_named(self.source.format).options}
-        of_database = {
+        database_options = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
             INEXACT: self.sync.inexact.value,
             JSON_AS: self.sync.json_as.value,
         }
         if self.sync.type_mapping:
-            of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
-        defaults = {key: value for key, value in of_database.items() if key in declared}
+            database_options[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
+        defaults = {key: value for key, value in database_options.items() if key in declared}
         table_options = self.sync.format_options_of(name)
         return replace(
             self.source,

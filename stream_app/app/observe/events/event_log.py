@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO
 
+from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.events.event_texts import (
     bytes_text,
@@ -31,7 +32,6 @@ from stream_app.app.observe.events.event_texts import (
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
-from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
@@ -119,7 +119,7 @@ class EventLog:
     def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
         """Ask `position` for the job's progress from now on."""
         if self.metrics is not None:
-            self.metrics.source.follow(position)
+            self.metrics.source.read_from(position)
 
     def epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
@@ -296,8 +296,8 @@ class EventLog:
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:
         if self.sink is not None:
-            of_table = {} if self.table is None else {"table": self.table}
-            line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
+            table_field = {} if self.table is None else {"table": self.table}
+            line = {"event": event, "time_ms": self.clock.now_ms(), **table_field, **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
 
@@ -305,7 +305,7 @@ class EventLog:
 def _warn_of_column(
     drift_kind: DriftKind, name: str, sighting: RecordSighting, option: str, prefix: str
 ) -> None:
-    said = {
+    messages = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
         "the table, or say what becomes of such records (%s)",
         DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
@@ -316,7 +316,7 @@ def _warn_of_column(
         "keeps milliseconds, a STRING or a BIGINT all that the source sends",
     }
     _LOG.warning(
-        "%s" + said[drift_kind] + "; the first is topic %s, partition %d, offset %d",
+        "%s" + messages[drift_kind] + "; the first is topic %s, partition %d, offset %d",
         prefix,
         name,
         option,

@@ -44,10 +44,10 @@ class TablesCollector(Collector, Generic[_Metrics]):
 
     def collect(self) -> Iterator[Metric]:
         """Yield metric families with a sample for each label."""
-        of_tables = [(table, source()) for table, source in list(self._sources)]
+        table_metrics = [(table, source()) for table, source in list(self._sources)]
         yield from _families(
             (table, number)
-            for table, metrics in of_tables
+            for table, metrics in table_metrics
             if metrics is not None
             for number in self._numbers(metrics)
         )
@@ -109,7 +109,7 @@ class LoadCollector(Collector):
     def __init__(self) -> None:
         self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
 
-    def follow(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
+    def read_from(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
         """Read the tables' ranges, by their labels, from this function at each scrape."""
         self._ranges = ranges
 
@@ -179,15 +179,15 @@ def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumb
     yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 
-def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_TableNumber]:
+def expiry_numbers(maintenance: MaintenanceMetrics) -> Iterator[_TableNumber]:
     """Yield the numbers of expiry under their Prometheus names."""
     for name, value, meaning in (
-        ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
-        ("partitions_expired", done.partitions_expired, "Partitions dropped for their age."),
-        ("expired_files", done.files, "Files that expiry has deleted."),
-        ("expired_bytes", done.bytes, "Bytes that expiry has deleted."),
-        ("expire_failed", done.failures, "Expiries that ended with an error."),
-        ("expire_seconds", done.seconds, "Time that expiry has taken."),
+        ("snapshots_expired", maintenance.snapshots_expired, "Snapshots that have expired."),
+        ("partitions_expired", maintenance.partitions_expired, "Partitions dropped for their age."),
+        ("expired_files", maintenance.files, "Files that expiry has deleted."),
+        ("expired_bytes", maintenance.bytes, "Bytes that expiry has deleted."),
+        ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
+        ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
     ):
         yield _TableNumber(name, value, meaning, is_counter=True)
 

@@ -104,8 +104,8 @@ class JobMetrics:
         self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
         self.disks, self.loads = DiskCollector(self.table, folders), LoadCollector()
-        of_tables = (self.compactions, self.maintenance, self.callbacks)
-        for collector in (*of_tables, self.store, self.jvm, self.disks, self.loads):
+        table_collectors = (self.compactions, self.maintenance, self.callbacks)
+        for collector in (*table_collectors, self.store, self.jvm, self.disks, self.loads):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
         _note_versions(self.registry)
@@ -172,18 +172,18 @@ class JobMetrics:
         Args:
             name: the table's name, without its database.
         """
-        of_one = copy.copy(self)
+        table_metrics = copy.copy(self)
         label = f"{self.table}.{name}"
         if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
             label = f"{self.table}.{OTHER_TABLES}"
         self._labels.add(label)
-        of_one.table, of_one.name = label, name
-        return of_one
+        table_metrics.table, table_metrics.name = label, name
+        return table_metrics
 
-    def follow_load(self, progress: Callable[[], LoadProgress]) -> None:
+    def read_load_from(self, progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
         table = self.table
-        self.loads.follow(
+        self.loads.read_from(
             lambda: [
                 (table if name == table else self.of_table(name).table, ranges)
                 for name, ranges in progress().of_tables.items()

@@ -1,7 +1,7 @@
 """Counts the records that wait in a job's quarantine.
 
 Counting reads all files of the folder. So it counts again only when the folder has changed, and
-asks for a rest of twenty times as long as counting took. `looks.looking` calls it.
+asks for a rest of twenty times as long as counting took. `watched_job` repeats it.
 """
 
 from __future__ import annotations

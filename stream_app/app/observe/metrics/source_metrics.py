@@ -75,7 +75,7 @@ class SourceMetrics:
             "When the stream last reported how far it has read; before that when the job began.",
         )
 
-    def follow(self, position: Callable[[], JobOffsets | None]) -> None:
+    def read_from(self, position: Callable[[], JobOffsets | None]) -> None:
         """Read the job's progress from this function, which returns None if it is unknown.
 
         The stream reports only which epochs were read, and not whether they were committed.
@@ -122,8 +122,8 @@ class SourceMetrics:
             self._lag = lag
             self._set_table_lags(behind)
         if self._is_known:
-            for of_table in {of_table for of_table, _ in dict(self._newest_s)}:
-                self._export_age(of_table)
+            for table in {table for table, _ in dict(self._newest_s)}:
+                self._export_age(table)
         for partition, count in behind.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)

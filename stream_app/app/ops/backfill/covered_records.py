@@ -90,5 +90,7 @@ def _identities(
     )
     for row in batch.filter(pa.array(is_there)).to_pylist():
         if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
-            of_message = {key: row[key] for key in ("topic", "partition", "offset", "key", "value")}
-            yield QuarantinedRecord(file="", timestamp=None, reason="", **of_message).identity
+            message_fields = {
+                key: row[key] for key in ("topic", "partition", "offset", "key", "value")
+            }
+            yield QuarantinedRecord(file="", timestamp=None, reason="", **message_fields).identity

@@ -65,14 +65,14 @@ class DatabaseBackfillOutcome:
     Attributes:
         source: the database, and its log's position before the comparison.
         differing: the number of keys whose rows differ.
-        left: the number of these keys that the job will write, or that have just changed.
+        pending: the number of these keys that the job will write, or that have just changed.
         is_whole: whether all rows were compared; false if there were too many differences.
         bad: why a row of the database cannot be stored; empty if all rows can be.
     """
 
     source: str
     differing: int
-    left: int
+    pending: int
     is_whole: bool
     bad: str
     written: WrittenRows
@@ -111,21 +111,23 @@ class DatabaseBackfill:
         check_determined(self.table, rules)
         self._check_newest()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
-        theirs = database_sums(self.database, self.source, self.table.schema, [])
-        mine, label = own_sums(self.table, theirs.columns), theirs.label
-        compared = compare_sums(mine, theirs, wait_s=self.wait_s, clock=self.table.clock)  # step 2
+        source_side = database_sums(self.database, self.source, self.table.schema, [])
+        table_side, label = own_sums(self.table, source_side.columns), source_side.label
+        compared = compare_sums(
+            table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
+        )  # step 2
         with scratch_folder("backfill") as folder:
-            state = SourceCheck(self.table, folder, append.basis)
-            self._check_buckets(state)
-            reading = _DifferingRows(self, mine, theirs, compared.rows_there)
-            unchanged = reading.add_to(state)  # step 3
-            keys = unchanged - self.messages.key_texts(mine.keys) if unchanged else set()
+            source_state = SourceCheck(self.table, folder, append.basis)
+            self._check_buckets(source_state)
+            reading = _DifferingRows(self, table_side, source_side, compared.source_rows)
+            unchanged = reading.add_to(source_state)  # step 3
+            keys = unchanged - self.messages.key_texts(table_side.keys) if unchanged else set()
             changes = TableChanges(
                 table=self.table,
-                state=state,
+                state=source_state,
                 snapshot=append.known_snapshot,
                 is_whole=True,
-                scope=_of_keys(keys, mine, self.scope),
+                scope=_of_keys(keys, table_side, self.scope),
             )
             snapshot = None
             if dry_run or not keys:
@@ -136,8 +138,8 @@ class DatabaseBackfill:
         differing, looked_at = compared.groups
         return DatabaseBackfillOutcome(
             source=label,
-            differing=len(compared.rows_there) + compared.moving,
-            left=len(compared.rows_there) - len(keys) + compared.moving,
+            differing=len(compared.source_rows) + compared.moving,
+            pending=len(compared.source_rows) - len(keys) + compared.moving,
             is_whole=differing == looked_at,
             bad=reading.bad,
             written=changes.written(snapshot, waiting_line(self.table, snapshot)),
@@ -165,14 +167,14 @@ class _DifferingRows:
     """Reads the rows of differing keys from the database.
 
     Attributes:
-        mine, theirs: the table's and the database's side of the comparison.
+        table_side, source_side: the table's and the database's side of the comparison.
         wanted: key → the rows that the comparison has read from the database.
         bad: why a row cannot be stored; empty if all rows can be.
     """
 
     backfill: DatabaseBackfill
-    mine: TableSums
-    theirs: DatabaseSums
+    table_side: TableSums
+    source_side: DatabaseSums
     wanted: Mapping[bytes, HashedRows]
     bad: str = ""
 
@@ -190,26 +192,28 @@ class _DifferingRows:
             if decoded.bad.num_rows:
                 self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
             rows = decoded.changes.rows
-            texts = key_texts(rows, self.mine.keys).to_pylist()
-            high, low = (lane.tolist() for lane in row_hashes(rows, self.mine.columns))
+            texts = key_texts(rows, self.table_side.keys).to_pylist()
+            high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
             seen.update(zip(texts, high, low, strict=True))
             state.source.add(state.assigner.assign(rows))
-        here = hashed_by_key(seen)
+        read_rows = hashed_by_key(seen)
         return {
             key
             for key, rows in self.wanted.items()
             # If several source tables have rows of a key, none of them is the right one.
-            if here.get(key, Counter()) == rows and rows.total() <= 1
+            if read_rows.get(key, Counter()) == rows and rows.total() <= 1
         }
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         table, database = self.backfill.table, self.backfill.database
         reading = DatabaseReading(database.connection, database.url, self.backfill.tables)
         digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
-        for source, digest in zip(self.theirs.relations, self.theirs.key_digests, strict=True):
+        for source, digest in zip(
+            self.source_side.relations, self.source_side.key_digests, strict=True
+        ):
             relation = reading.relation(table.name, table.schema, source)
             name, now_ms = str(relation), table.clock.now_ms()
-            whole = LoadPart(
+            part = LoadPart(
                 name=table.name, table=table.location, relation=name, after=None, until=None
             )
             for at in range(0, len(digests), _KEYS_MAX):
@@ -217,7 +221,7 @@ class _DifferingRows:
                     now_ms, InCondition(digest, digests[at : at + _KEYS_MAX])
                 )
                 rows = DatabaseRows(url=database.url, queries={name: query})
-                yield from rows.read([(0, whole)])
+                yield from rows.read([(0, part)])
 
 
 def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:

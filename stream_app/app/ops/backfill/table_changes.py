@@ -82,9 +82,9 @@ def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
     Raises:
         UnsupportedTableError: the table is of this kind.
     """
-    if why := why_incomparable(table.schema, rules) or _unordered(table):
+    if reason := why_incomparable(table.schema, rules) or _unordered(table):
         raise UnsupportedTableError(
-            f"the source does not determine the rows of the table: {why}",
+            f"the source does not determine the rows of the table: {reason}",
             where=table.location,
             fix="let a job with a new checkpoint make the table anew",
         )
@@ -158,18 +158,18 @@ class TableChanges:
         old, new = differing.older[differ], differing.newer[differ]
         first = np.minimum(old, new)
         added = differing.added[~is_end[differing.added]]
-        gone = differing.removed if self.is_whole else differing.removed[:0]
-        gone = np.concatenate((gone, differing.older[ends]))
+        deleted = differing.removed if self.is_whole else differing.removed[:0]
+        deleted = np.concatenate((deleted, differing.older[ends]))
         before_count = len(old) if self.table.options.writes_changelog else 0
         kinds = [
             (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
             (new, RowKind.UPDATE_AFTER, first),
             (added, RowKind.INSERT, added),
-            (gone, RowKind.DELETE, gone),
+            (deleted, RowKind.DELETE, deleted),
         ]
-        rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
+        rows, key_rows = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
         kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
-        by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
+        by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
         batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
         return self._of_kind(batch, kind_of[by_key])
 

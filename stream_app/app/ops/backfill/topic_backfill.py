@@ -103,14 +103,16 @@ class TopicBackfill:
         covered = CoveredRecords(self.quarantines)
         users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
-        left = Omissions(self.table.location, format_named(self.source.format))
+        omissions = Omissions(self.table.location, format_named(self.source.format))
         with scratch_folder("backfill") as folder:
             state = SourceCheck(self.table, folder, append.basis)
-            read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
+            read = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
             messages = covered.watched(own_messages(read, self.splitter), users)
-            count = replay_source(state, messages, self.source, self.rules, left, self.choice)  # 2
-            self._check_messages(left)
-            is_whole = self.since_ms is None and not left.has_gaps
+            count = replay_source(
+                state, messages, self.source, self.rules, omissions, self.choice
+            )  # 2
+            self._check_messages(omissions)
+            is_whole = self.since_ms is None and not omissions.has_gaps
             difference = TableChanges(
                 table=self.table,
                 state=state,
@@ -137,16 +139,16 @@ class TopicBackfill:
             written=difference.written(snapshot, waiting_line(self.table, snapshot)),
         )
 
-    def _check_messages(self, left: Omissions) -> None:
+    def _check_messages(self, omissions: Omissions) -> None:
         """Refuse a recreated topic, and messages that cannot be decoded."""
-        if left.is_other_topic:
+        if omissions.is_other_topic:
             raise SourceError(
                 "a topic ends before the place up to which the table's job has read: it was "
                 "recreated, and lacks rows of the table",
                 where=", ".join(self.source.topic_names),
                 fix="let a job with a new checkpoint read the topic",
             )
-        count, first = left.bad
+        count, first = omissions.bad
         if count:
             raise UsageError(
                 f"{count} records cannot be decoded, so the rows of their keys are not known",

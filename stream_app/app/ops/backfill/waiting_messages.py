@@ -79,8 +79,8 @@ class WaitingMessages:
             yield from reader.read(ranges_between(taken, wanted))
 
 
-def _fail(why: str) -> NoReturn:
+def _fail(reason: str) -> NoReturn:
     raise SourceError(
-        f"the topics' ends are not known: {why}",
+        f"the topics' ends are not known: {reason}",
         fix="see that the broker runs: rows whose messages wait there are left to the job",
     )

@@ -82,11 +82,13 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
         folder = _checkpoint(tables)
     except UsageError:  # only Spark can access it
         return EVERY_SOURCE
-    known = state_of(folder).source_tables_of()
-    if not known:
+    names_by_topic = state_of(folder).source_tables_of()
+    if not names_by_topic:
         return EVERY_SOURCE
-    names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
-    others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
+    names = frozenset(
+        name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
+    )
+    others = frozenset((topic, "") for topic in tables.source.topics if topic not in names_by_topic)
     return SourceChoice(own_names=names, others=others)
 
 

@@ -56,7 +56,7 @@ class SumComparison:
             or has without the source having them.
         moving: the number of keys that the source changed during the comparison.
         groups: the numbers of differing groups, and of those whose rows were compared.
-        rows_there: each differing key → the source's rows for it.
+        source_rows: each differing key → the source's rows for it.
     """
 
     total: RowSum
@@ -65,7 +65,7 @@ class SumComparison:
     unexpected: tuple[bytes, ...] = ()
     moving: int = 0
     groups: tuple[int, int] = (0, 0)
-    rows_there: Versions = field(default_factory=dict)
+    source_rows: Versions = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
@@ -83,34 +83,45 @@ def compare_sums(
     Args:
         wait_s: how long to wait until the table has changes that the source has already.
     """
-    known = table.total()
-    if known is not None and known == source.total():
-        return SumComparison(total=known)
-    theirs = source.groups()
-    total = sum(theirs.values(), NO_ROWS)
-    if known == total:
+    table_total = table.total()
+    if table_total is not None and table_total == source.total():
+        return SumComparison(total=table_total)
+    source_groups = source.groups()
+    total = sum(source_groups.values(), NO_ROWS)
+    if table_total == total:
         return SumComparison(total=total)
-    ours = table.groups()
-    differing = [one for one in sorted({*ours, *theirs}) if ours.get(one) != theirs.get(one)]
-    chosen = _bounded(differing, lambda one: _rows_of(ours, one) + _rows_of(theirs, one))
+    table_groups = table.groups()
+    differing = [
+        group
+        for group in sorted({*table_groups, *source_groups})
+        if table_groups.get(group) != source_groups.get(group)
+    ]
+    chosen = _bounded(
+        differing, lambda group: _rows_of(table_groups, group) + _rows_of(source_groups, group)
+    )
     if not chosen:
         return SumComparison(total=total, groups=(len(differing), 0))
-    first, here = hashed_by_key(source.rows(chosen)), hashed_by_key(table.rows(chosen))
-    open_keys, moving = _differing(here, first), set[bytes]()
+    first_rows, table_rows = hashed_by_key(source.rows(chosen)), hashed_by_key(table.rows(chosen))
+    differing_keys, moving_keys = _differing(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
-    while open_keys and clock.steady_seconds() < deadline:
+    while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        here, there = hashed_by_key(table.rows(chosen)), hashed_by_key(source.rows(chosen))
-        moving |= {key for key in open_keys if there.get(key) != first.get(key)}
-        open_keys &= _differing(here, first) - moving
+        table_rows = hashed_by_key(table.rows(chosen))
+        source_rows = hashed_by_key(source.rows(chosen))
+        moving_keys |= {
+            key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
+        }
+        differing_keys &= _differing(table_rows, first_rows) - moving_keys
     return SumComparison(
         total=total,
-        missing=tuple(sorted(key for key in open_keys if key not in here)),
-        wrong=tuple(sorted(key for key in open_keys if key in here and key in first)),
-        unexpected=tuple(sorted(key for key in open_keys if key not in first)),
-        moving=len(moving),
+        missing=tuple(sorted(key for key in differing_keys if key not in table_rows)),
+        wrong=tuple(
+            sorted(key for key in differing_keys if key in table_rows and key in first_rows)
+        ),
+        unexpected=tuple(sorted(key for key in differing_keys if key not in first_rows)),
+        moving=len(moving_keys),
         groups=(len(differing), len(chosen)),
-        rows_there={key: first.get(key, Counter()) for key in open_keys},
+        source_rows={key: first_rows.get(key, Counter()) for key in differing_keys},
     )
 
 
@@ -129,5 +140,7 @@ def _bounded(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
     return chosen
 
 
-def _differing(here: Versions, there: Versions) -> set[bytes]:
-    return {key for key in {*here, *there} if here.get(key) != there.get(key)}
+def _differing(table_rows: Versions, source_rows: Versions) -> set[bytes]:
+    return {
+        key for key in {*table_rows, *source_rows} if table_rows.get(key) != source_rows.get(key)
+    }

@@ -138,30 +138,30 @@ class Comparison:
             UsageError: no snapshot of the table records offsets of these topics.
             UnsupportedTableError: stream_app cannot merge the table's rows.
         """
-        left = Omissions(table.location, format_named(source.format))
+        omissions = Omissions(table.location, format_named(source.format))
         snapshot, ends = table_end(table, source)
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
         filling = None
         remedy = "leave --conf and --source-kafka out for such a table"
-        why = why_incomparable(table.schema, rules)
+        reason = why_incomparable(table.schema, rules)
         if table.location in self.loaded:
-            why = "its first rows came from the database, and the topics lack them"
+            reason = "its first rows came from the database, and the topics lack them"
             remedy = "compare it with the database: --source"
-        if why:
-            left.add(
+        if reason:
+            omissions.add(
                 f"{snapshot.total_record_count} records of the table were not compared with the "
-                f"source: {why}",
+                f"source: {reason}",
                 remedy,
             )
         else:
             check_readable(table, merges=True)
             for topic in sorted(set(source.topic_names) - {topic for topic, _ in ends}):
-                what = f"the topic {topic} was not read by the table's job"
-                left.add(what, "let the job read it")
-            filling = SourceReplay(check, source, rules, left, choice)
+                problem = f"the topic {topic} was not read by the table's job"
+                omissions.add(problem, "let the job read it")
+            filling = SourceReplay(check, source, rules, omissions, choice)
         added = ComparedTable(
-            snapshot=snapshot, ends=ends, omissions=left, check=check, filling=filling
+            snapshot=snapshot, ends=ends, omissions=omissions, check=check, filling=filling
         )
         self._source = source
         self._tables.append(added)

@@ -40,12 +40,12 @@ class SummedSource:
     Attributes:
         relations: the names of these tables, with or without their schema.
         column_of: returns the table's column for a column of the database.
-        made: columns that the job computes and no database has.
+        job_columns: columns that the job computes and no database has.
     """
 
     relations: Sequence[str]
     column_of: Callable[[str], str] = str
-    made: Collection[str] = ()
+    job_columns: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +81,18 @@ class SummedDatabase:
             UsageError: no table exists.
             SourceError: see `answers`; or the user may not read an existing table.
         """
-        there: list[JdbcTable] = []
-        gone: list[UsageError] = []
+        existing: list[JdbcTable] = []
+        errors: list[UsageError] = []
         for relation in relations:
             try:
                 with database_errors(self.url):
-                    there.append(self._definition(relation))
+                    existing.append(self._definition(relation))
             except UsageError as error:
                 self._check_gone(relation)
-                gone.append(error)
-        if gone and not there:
-            raise gone[0]
-        return there
+                errors.append(error)
+        if errors and not existing:
+            raise errors[0]
+        return existing
 
     def _check_gone(self, relation: str) -> None:
         """Check that a table does not exist.
@@ -199,11 +199,11 @@ def database_sums(
     relations = database.definitions(source.relations)
     texts: list[dict[str, SummedColumn]] = [{} for _ in relations]
     for position, field in enumerate(schema.fields):
-        pairs = [_column_text(dialect, one, source, field) for one in relations]
+        pairs = [_column_text(dialect, relation, source, field) for relation in relations]
         if all(text is not None for _, text in pairs):
             for columns, (_, text) in zip(texts, pairs, strict=True):
                 columns[field.name] = SummedColumn(position=position, text=text or "")
-        elif field.name not in source.made:
+        elif field.name not in source.job_columns:
             kind = next(kind for kind, text in pairs if text is None)
             left_out.append(f"{field.name} ({kind or 'not there'})")
     if missing := [name for name in schema.primary_keys if name not in texts[0]]:
@@ -213,10 +213,12 @@ def database_sums(
             fix="compare with the topics instead (--conf)",
         )
     queries, digests = [], []
-    for one, columns in zip(relations, texts, strict=True):
+    for relation, columns in zip(relations, texts, strict=True):
         keys = [columns[name] for name in columns if name in schema.primary_keys]
         summed = list(columns.values())
-        queries.append(dialect.hashes(dialect.name(one.schema, one.name), summed, keys or summed))
+        queries.append(
+            dialect.hashes(dialect.name(relation.schema, relation.name), summed, keys or summed)
+        )
         digests.append(dialect.digest.format(dialect.row(keys or summed)))
     return DatabaseSums(
         database=database,
@@ -228,7 +230,7 @@ def database_sums(
 
 
 def _names(relations: Sequence[JdbcTable]) -> str:
-    return ", ".join(f"{one.schema}.{one.name}" for one in relations)
+    return ", ".join(f"{relation.schema}.{relation.name}" for relation in relations)
 
 
 def _column_text(

@@ -60,7 +60,7 @@ class JobSums:
         return SummedSource(
             relations=relations,
             column_of=self.tables.source_of(table.name).column_of,
-            made=rules.made_columns.names,
+            job_columns=rules.made_columns.names,
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
@@ -100,12 +100,12 @@ class JobSums:
                 )
 
     def _knows(self, origin: Origin) -> bool:
-        known = (self.state.origins, self.state.refused)
+        origin_groups = (self.state.origins, self.state.refused)
         return any(
             known_origin.table == origin.table
             and known_origin.database in ("", origin.database)
             and known_origin.schema in ("", origin.schema)
-            for origins in known
+            for origins in origin_groups
             for known_origin in origins
         )
 
@@ -157,31 +157,34 @@ class JobSums:
         tables = self.tables
         if tables.source.snapshot_table is not None:
             return [tables.source.snapshot_table]
-        named = sorted({replace(one, cluster="") for one in origins if one.table})
-        if not named and tables.own_relation is not None:
+        origin_names = sorted({replace(origin, cluster="") for origin in origins if origin.table})
+        if not origin_names and tables.own_relation is not None:
             return [tables.own_relation]
-        return self._here(table, named)
+        return self._relations_here(table, origin_names)
 
-    def _here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
+    def _relations_here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
-        here = [origin for origin in origins if _is_of(self.database.url, origin)]
-        if here and len(here) < len(origins):
-            others = ", ".join(str(origin) for origin in origins if origin not in here)
+        own_origins = [origin for origin in origins if _is_of(self.database.url, origin)]
+        if own_origins and len(own_origins) < len(origins):
+            others = ", ".join(str(origin) for origin in origins if origin not in own_origins)
             raise UnsupportedTableError(
                 f"the table has rows of other databases too: {others}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
         is_postgres = self.database.url.driver is POSTGRESQL
-        owned = [(one.schema if is_postgres else one.database, one.table) for one in here]
-        for name in chain.from_iterable(owned):
+        qualified_names = [
+            (origin.schema if is_postgres else origin.database, origin.table)
+            for origin in own_origins
+        ]
+        for name in chain.from_iterable(qualified_names):
             if "." in name:
                 raise UnsupportedTableError(
                     f"the name {name!r} has a dot, but a dot separates schema and table here",
                     where=table.location,
                     fix="compare with the topics instead, without --source",
                 )
-        return [".".join(filter(None, names)) for names in owned]
+        return [".".join(filter(None, names)) for names in qualified_names]
 
 
 def _is_of(url: JdbcUrl, origin: Origin) -> bool:

@@ -51,9 +51,9 @@ class Omissions:
     _first_bad: str = field(init=False, default="")
     _columns: dict[DriftedColumn, RecordSighting] = field(init=False, default_factory=dict)
 
-    def add(self, what: str, fix: str, where: str = "") -> None:
+    def add(self, problem: str, fix: str, where: str = "") -> None:
         """Add a finding with this text."""
-        self._findings.append(_finding(what, where or self.where, fix))
+        self._findings.append(_finding(problem, where or self.where, fix))
 
     def add_gap(self, place: KafkaPartition, begin: int) -> None:
         """See `LostOffsets.add_gap`."""
@@ -80,9 +80,9 @@ class Omissions:
             self.add_bad(decoded.bad)
         for column, sighting in decoded.drift.items():
             place = _place(messages, sighting.first)
-            seen = RecordSighting(sighting.records, *place)
-            known = self._columns.get(column)
-            self._columns[column] = seen if known is None else known.plus(seen)
+            located = RecordSighting(sighting.records, *place)
+            earlier = self._columns.get(column)
+            self._columns[column] = located if earlier is None else earlier.plus(located)
 
     def add_bad(self, bad: pa.RecordBatch) -> None:
         """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
@@ -108,7 +108,7 @@ class Omissions:
                 "quarantine",
             )
         for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
-            what = {
+            problem = {
                 DriftKind.UNKNOWN: f"column {name!r} of the source is not in the table, so it was "
                 "not compared",
                 DriftKind.MISSING: f"column {name!r} of the table is missing in messages, so it "
@@ -118,7 +118,7 @@ class Omissions:
             }[kind]
             counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
             ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
-            yield _finding(what + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
+            yield _finding(problem + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
 
     def _see_key(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()
@@ -127,8 +127,8 @@ class Omissions:
             self.key_names[topic] = _key_names(keys.drop_null()[0].as_py())
 
 
-def _finding(what: str, where: str, fix: str) -> Finding:
-    return Finding(kind=FindingKind.NOT_COMPARED, problem=what, where=where, fix=fix)
+def _finding(problem: str, where: str, fix: str) -> Finding:
+    return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
 def _slashed(place: KafkaPartition) -> str:

@@ -46,25 +46,25 @@ class SourceReplay:
         check: SourceCheck,
         source: SourceConfig,
         rules: TableConfig,
-        left: Omissions,
+        omissions: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
         """Begin a replay.
 
         Args:
-            left: receives the bad records and other omissions.
+            omissions: receives the bad records and other omissions.
             choice: the source tables whose records the table accepts; other records are bad.
         """
         self._pipeline = replay_pipeline(check.table, source, rules, choice)
         self._assigner = check.assigner
-        self._check, self._left = check, left
+        self._check, self._omissions = check, omissions
         self._waiting: list[pa.RecordBatch] = []
         self.count = self.waiting_rows = 0
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table, which arrive in offset order for each Kafka partition."""
         decoded = self._pipeline.decode(messages)
-        self._left.add_batch(messages, decoded)
+        self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
         if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
             self._waiting, self.waiting_rows = [], 0
@@ -85,7 +85,7 @@ class SourceReplay:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
         if refused := self._check.source.refused:
-            self._left.add_bad(bad_records_of_refused(refused))
+            self._omissions.add_bad(bad_records_of_refused(refused))
 
 
 def replay_pipeline(
@@ -109,11 +109,11 @@ def replay_source(
     messages: Iterable[pa.RecordBatch],
     source: SourceConfig,
     rules: TableConfig,
-    left: Omissions,
+    omissions: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table, and return the number of changes. See `SourceReplay`."""
-    filling = SourceReplay(check, source, rules, left, choice)
+    filling = SourceReplay(check, source, rules, omissions, choice)
     for batch in messages:
         filling.add_messages(batch)
         if filling.waiting_rows >= CHUNK_ROWS:

@@ -30,7 +30,7 @@ class SumSides:
 
     Attributes:
         left_out: the columns that are not compared, with the reasons.
-        made: the table's columns that the job computes and no source has.
+        job_columns: the table's columns that the job computes and no source has.
         equal: the source and the checksum if no compared column differs; `findings` sets it.
     """
 
@@ -38,7 +38,7 @@ class SumSides:
     source: SummedSide
     left_out: list[str]
     wait_s: float
-    made: Collection[str] = ()
+    job_columns: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
 
     def findings(self) -> Iterator[Finding]:
@@ -69,15 +69,15 @@ class SumSides:
     @property
     def without_text(self) -> str:
         """The columns that are not compared, as text; empty without any."""
-        names = [name for name in self.table.table.schema.fields.names if name in self.made]
-        made = [f"{', '.join(names)}, made by the job"] if names else []
-        columns = ", ".join([*self.left_out, *made])
+        names = [name for name in self.table.table.schema.fields.names if name in self.job_columns]
+        job_columns = [f"{', '.join(names)}, made by the job"] if names else []
+        columns = ", ".join([*self.left_out, *job_columns])
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         differing, looked_at = outcome.groups
         rows = "rows" if looked_at == differing else f"rows in {looked_at} of {differing} groups"
-        for what, keys in (
+        for problem, keys in (
             ("are missing", outcome.missing),
             ("have other values", outcome.wrong),
             ("are not in the source", outcome.unexpected),
@@ -87,23 +87,23 @@ class SumSides:
                 more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
-                    problem=f"{len(keys)} {rows} {what}, compared with {label}: {shown}{more}",
+                    problem=f"{len(keys)} {rows} {problem}, compared with {label}: {shown}{more}",
                     where=self.table.table.location,
                     fix=_FIX,
                 )
 
-    def _not_compared(self, what: str, fix: str) -> Finding:
+    def _not_compared(self, problem: str, fix: str) -> Finding:
         where = self.table.table.location
-        return Finding(kind=FindingKind.NOT_COMPARED, problem=what, where=where, fix=fix)
+        return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
 def table_sides(
-    table: FileStoreTable, what: str, open_table: Callable[[str], FileStoreTable]
+    table: FileStoreTable, source: str, open_table: Callable[[str], FileStoreTable]
 ) -> SumSides:
     """Return the sides of a comparison with another table, or with a tag of the same table.
 
     Args:
-        what: ``tag:NAME`` of the table itself, or another table.
+        source: ``tag:NAME`` of the table itself, or another table.
         open_table: opens a table by its folder or name.
 
     Raises:
@@ -111,12 +111,12 @@ def table_sides(
     """
     left_out: list[str] = []
     other, version = (
-        (table, Version(tag=what.removeprefix(TAG)))
-        if what.startswith(TAG)
-        else (open_table(what), Version())
+        (table, Version(tag=source.removeprefix(TAG)))
+        if source.startswith(TAG)
+        else (open_table(source), Version())
     )
-    mine, theirs = table_sums(table, other, version, left_out)
-    return SumSides(table=mine, source=theirs, left_out=left_out, wait_s=0.0)
+    own_side, source_side = table_sums(table, other, version, left_out)
+    return SumSides(table=own_side, source=source_side, left_out=left_out, wait_s=0.0)
 
 
 def database_sides(
@@ -132,6 +132,12 @@ def database_sides(
         SourceError: the database does not respond.
     """
     left_out: list[str] = []
-    its = database_sums(database, source, table.schema, left_out)
-    mine = own_sums(table, its.columns)
-    return SumSides(table=mine, source=its, left_out=left_out, wait_s=wait_s, made=source.made)
+    source_side = database_sums(database, source, table.schema, left_out)
+    own_side = own_sums(table, source_side.columns)
+    return SumSides(
+        table=own_side,
+        source=source_side,
+        left_out=left_out,
+        wait_s=wait_s,
+        job_columns=source.job_columns,
+    )

@@ -93,11 +93,11 @@ def table_sums(
     Raises:
         UsageError: a column of the key cannot be compared, or the version does not exist.
     """
-    there, _ = at_version(other, version)
-    theirs = {field.name: field for field in there.schema.fields}
+    version_table, _ = at_version(other, version)
+    other_fields = {field.name: field for field in version_table.schema.fields}
     columns = []
     for position, field in enumerate(compared.schema.fields):
-        twin = theirs.pop(field.name, None)
+        twin = other_fields.pop(field.name, None)
         if twin is None or text_kind(twin.data_type) != text_kind(field.data_type):
             kind = "not there" if twin is None else f"{field.data_type} and {twin.data_type}"
             left_out.append(f"{field.name} ({kind})")
@@ -105,31 +105,31 @@ def table_sums(
             left_out.append(f"{field.name} ({field.data_type})")
         else:
             columns.append((position, field, twin))
-    left_out += [f"{name} (only there)" for name in theirs]
+    left_out += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
     if missing := [name for name in compared.schema.primary_keys if name not in names]:
         raise UsageError(
             f"column {missing[0]!r} of the key cannot be compared",
-            where=there.location,
+            where=version_table.location,
             fix="name a table that has the same key",
         )
     keys = [column for column in columns if column[1].name in compared.schema.primary_keys]
-    is_whole = not left_out and names == list(there.schema.fields.names)
-    mine = TableSums(
+    is_whole = not left_out and names == list(version_table.schema.fields.names)
+    own_side = TableSums(
         table=compared,
         version=Version(),
         keys=tuple((position, field) for position, field, _ in keys or columns),
         columns=tuple((position, field) for position, field, _ in columns),
         has_all=len(columns) == len(compared.schema.fields),
     )
-    its = TableSums(
+    other_side = TableSums(
         table=other,
         version=version,
         keys=tuple((position, twin) for position, _, twin in keys or columns),
         columns=tuple((position, twin) for position, _, twin in columns),
         has_all=is_whole,
     )
-    return mine, its
+    return own_side, other_side
 
 
 def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:

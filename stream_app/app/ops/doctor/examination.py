@@ -152,7 +152,7 @@ class Examination:
             return
         state = state_of(folder)
         check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
-        if not state.table:
+        if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
             text = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"

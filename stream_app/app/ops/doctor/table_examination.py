@@ -114,9 +114,9 @@ def database_observations(tables: TablesOfJob, paths: Mapping[str, str]) -> Iter
 
 def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
     """Yield a warning for each source table that the job does not store."""
-    for origin, why in reasons.items():
+    for origin, reason in reasons.items():
         fix = "remove this cause, and replay its records (stream-app quarantine replay)"
-        yield warning("table", f"nothing of {origin} is stored: {why}", fix)
+        yield warning("table", f"nothing of {origin} is stored: {reason}", fix)
 
 
 def held_table_warnings(checkpoint: Folder) -> Iterator[Observation]:

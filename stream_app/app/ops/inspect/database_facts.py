@@ -31,17 +31,21 @@ class DatabaseFacts:
 
     def line(self) -> str:
         """Return the facts as one line of text."""
-        why = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
+        doubt = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.newest is None:
-            return f"no database snapshot{why}"
+            return f"no database snapshot{doubt}"
         places = ", ".join(
             f"transaction {at.transaction} of {name} ({utc_text(at.time_ms)})"
             for name, at in sorted(self.newest.sources.items())
         )
-        out = ", ".join(f"{name} ({why})" for name, why in sorted(self.newest.left_out.items()))
+        out = ", ".join(
+            f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
+        )
         without = f", without {out}" if out else ""
         tables = len(self.newest.tables)
-        return f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{why}"
+        return (
+            f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{doubt}"
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""

@@ -108,8 +108,8 @@ class JobStatus:
         statuses, newest_ms = self._statuses()
         fresh = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
         refused = (
-            TableStatus(table=str(origin), state=REFUSED, reason=why)
-            for origin, why in self.refused().items()
+            TableStatus(table=str(origin), state=REFUSED, reason=reason)
+            for origin, reason in self.refused().items()
         )
         return itertools.chain(fresh, refused)
 

@@ -171,11 +171,11 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
 
 
 def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
-    why = why_unsummed(table.schema)
-    if why == NOT_ASKED or snapshot is None:
+    reason = why_unsummed(table.schema)
+    if reason == NOT_ASKED or snapshot is None:
         return None
-    if why:
-        return f"none: {why}"
+    if reason:
+        return f"none: {reason}"
     record = record_below(table, snapshot)
     if not record.is_whole:
         return (

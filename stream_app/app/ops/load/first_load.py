@@ -100,8 +100,8 @@ class DatabaseReading:
         if tables.own_relation is None:
             return self._of_database(followed)
         only = self.read(tables.own_relation)
-        if why := followed.why_not_sent((only.schema, only.name)):
-            raise _refused(tables.name, f"{only.schema}.{only.name} {why}", _OTHERWISE)
+        if reason := followed.why_not_sent((only.schema, only.name)):
+            raise _refused(tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
         return ChosenTables(of_tables={tables.name: [only]}, unsent={})
 
     def read(self, relation: str) -> JdbcTable:
@@ -116,9 +116,9 @@ class DatabaseReading:
         """
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
-        if why := why_incomparable(schema, rules):
+        if reason := why_incomparable(schema, rules):
             raise self._refused(
-                name, f"changes that come again would not leave the same rows: {why}"
+                name, f"changes that come again would not leave the same rows: {reason}"
             )
         if places := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
@@ -204,11 +204,11 @@ class DatabaseReading:
             if origin.database != self.url.database:
                 continue
             decision = decide_target(self.tables.rules, origin, names)
-            why = followed.why_not_sent((schema, relation))
+            reason = followed.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
                 refused.append(f"{decision.reason}; to fix: {decision.fix}")
-            elif isinstance(decision, TargetTable) and why:
-                unsent[f"{schema}.{relation}"] = why
+            elif isinstance(decision, TargetTable) and reason:
+                unsent[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
                 chosen.setdefault(decision.name, []).append(self.read(f"{schema}.{relation}"))
@@ -220,7 +220,7 @@ class DatabaseReading:
         section = self.tables.section
         most = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:
-            lines = "".join(f"\n  - {why}" for why in refused)
+            lines = "".join(f"\n  - {reason}" for reason in refused)
             raise UsageError(
                 f"source tables cannot be loaded:{lines}", where=str(self.url), fix=self._fix
             )
@@ -238,8 +238,8 @@ class DatabaseReading:
                 fix=limit.FIX,
             )
 
-    def _refused(self, name: str, why: str) -> UnsupportedTableError:
-        return _refused(self.tables.full_name(name), why, self._fix)
+    def _refused(self, name: str, reason: str) -> UnsupportedTableError:
+        return _refused(self.tables.full_name(name), reason, self._fix)
 
     @property
     def _fix(self) -> str:
@@ -273,5 +273,5 @@ def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     return replace(settings, source=source, leaves_out=left_out).pipeline()
 
 
-def _refused(name: str, why: str, fix: str) -> UnsupportedTableError:
-    return UnsupportedTableError(f"{name} cannot be loaded from its database: {why}", fix=fix)
+def _refused(name: str, reason: str, fix: str) -> UnsupportedTableError:
+    return UnsupportedTableError(f"{name} cannot be loaded from its database: {reason}", fix=fix)

@@ -66,11 +66,12 @@ def load_progress(checkpoint: Folder) -> LoadProgress | None:
 
 def progress_of(load: LoadPlan, epoch: int) -> LoadProgress:
     """Return the progress of a load at the beginning of one of its epochs."""
-    whole = Counter(part.name for part in load.parts_from(0))
-    left = Counter(part.name for part in load.parts_from(epoch))
+    range_counts = Counter(part.name for part in load.parts_from(0))
+    remaining_counts = Counter(part.name for part in load.parts_from(epoch))
     return LoadProgress(
         begun_ms=load.begun_ms,
         of_tables={
-            table: LoadedRanges(count - left[table], count) for table, count in whole.items()
+            table: LoadedRanges(count - remaining_counts[table], count)
+            for table, count in range_counts.items()
         },
     )

@@ -41,14 +41,14 @@ from stream_app.table.file_store_table import FileStoreTable
 
 def job_replays(
     tables: SingleTableOrDatabase,
-    whole: Quarantine,
+    quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
 ) -> Mapping[str, Replay]:
     """Return table → replay, for a job whose source is Kafka.
 
     Args:
-        whole: the quarantine of the whole job.
+        quarantine: the quarantine of the whole job.
         name: a table of a whole database, or None for records that belonged to no table.
         read: reads ranges of the topics; None uses the native reader.
 
@@ -76,11 +76,11 @@ def job_replays(
         case SingleTable():
             table = open_job_table(tables, tables.location)
             names = [] if tables.joins_sources else state.source_tables_of().values()
-            of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
-            only = _replay(tables, whole, table, epoch_log, reader)
-            return {tables.name: replace(only, source_tables=of_source)}
+            source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
+            only = _replay(tables, quarantine, table, epoch_log, reader)
+            return {tables.name: replace(only, source_tables=source_tables)}
         case WholeDatabase():
-            database = _Database(tables, whole, epoch_log, reader, state.origins)
+            database = _Database(tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
                 return {name: database.own_records(name)}
             return database.records_of_no_table()
@@ -113,29 +113,31 @@ class _Database:
     """The replays of a job of a whole database.
 
     Attributes:
-        whole: the quarantine of the whole job, which has the records of no table.
+        job_quarantine: the quarantine of the whole job, which has the records of no table.
         origins: source table → its table in the job.
     """
 
     tables: WholeDatabase
-    whole: Quarantine
+    job_quarantine: Quarantine
     epoch_log: EpochLog
     read: ReadRange
     origins: Mapping[Origin, str]
 
     def own_records(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
-        return self._of_table(name, self.whole.of_table(name), beside=self.whole)
+        return self._of_table(name, self.job_quarantine.of_table(name), beside=self.job_quarantine)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
         """Return the replays of tables to which such records belong by the current rules."""
-        records = list(self.whole.records())
+        records = list(self.job_quarantine.records())
         names = {name for name in self._names(records) if name is not None}
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                whole = self._of_table(name, self.whole, beside=self.whole.of_table(name))
-                replays[name] = replace(whole, selects=functools.partial(self._are_of, name))
+                replay = self._of_table(
+                    name, self.job_quarantine, beside=self.job_quarantine.of_table(name)
+                )
+                replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:

@@ -46,7 +46,9 @@ class LaterChanges:
     waiting: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
-    def overtaken(self, where: KafkaPartition, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
+    def overtaken(
+        self, kafka_partition: KafkaPartition, rows: pa.RecordBatch, offsets: pa.Array
+    ) -> Bools:
         """Return which of one partition's rows have a newer change or a later TRUNCATE: bool [n].
 
         Args:
@@ -60,37 +62,37 @@ class LaterChanges:
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
             return is_overtaken
-        ours = pa.table(
+        waiting_rows = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
             [*self.primary_keys, _ROW, "_OUR_OFFSET"],
         )
         first = pc.min(offsets).as_py() + 1
-        for batch in self.read(where, first, self.ends[where]):
-            messages = self._taken(where, batch)
-            decoded = self._decoded(where, messages)
+        for batch in self.read(kafka_partition, first, self.ends[kafka_partition]):
+            messages = self._taken(kafka_partition, batch)
+            decoded = self._decoded(kafka_partition, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later = self._changes(messages, decoded)
             if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                both = ours.join(newest, list(self.primary_keys), join_type="inner")
+                both = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
                 newer = both.filter(
                     pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
                 )
                 is_overtaken[newer.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _taken(self, where: KafkaPartition, messages: pa.RecordBatch) -> pa.RecordBatch:
+    def _taken(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
-        waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
+        waits = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
 
-    def _decoded(self, where: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
+    def _decoded(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages that the table has already."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
-            topic, partition = where
+            topic, partition = kafka_partition
             raise UsageError(
                 "a message behind the record cannot be decoded "
                 f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
@@ -104,30 +106,30 @@ class LaterChanges:
     def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
         """Return the key and the message's offset of each row in these messages."""
         changes = decoded.changes
-        at = messages.column("offset").take(pa.array(changes.message_index))
+        message_offsets = messages.column("offset").take(pa.array(changes.message_index))
         keys = [changes.rows.column(name) for name in self.primary_keys]
-        return pa.table([*keys, at], [*self.primary_keys, _OFFSET])
+        return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])
 
 
 def topic_reader(source: SourceConfig) -> ReadRange:
     """Return a reader of topic ranges, with the settings of the job's reader."""
 
-    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(kafka_partition: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:
             return
         with reader_of(source) as reader:
-            earliest, last = reader.bounds(*where)
+            earliest, last = reader.bounds(*kafka_partition)
             if earliest > begin:
-                raise _gone(where, begin, earliest)
+                raise _gone(kafka_partition, begin, earliest)
             if last < end:
-                raise _made_anew(where, last, end)
-            yield from reader.read([OffsetRange(*where, begin, end)])
+                raise _made_anew(kafka_partition, last, end)
+            yield from reader.read([OffsetRange(*kafka_partition, begin, end)])
 
     return read
 
 
-def _made_anew(where: KafkaPartition, last: int, end: int) -> UsageError:
-    topic, partition = where
+def _made_anew(kafka_partition: KafkaPartition, last: int, end: int) -> UsageError:
+    topic, partition = kafka_partition
     return UsageError(
         f"the topic ends at {last}, and the table has read up to {end}: it was recreated",
         where=f"topic {topic}, partition {partition}",
@@ -135,8 +137,8 @@ def _made_anew(where: KafkaPartition, last: int, end: int) -> UsageError:
     )
 
 
-def _gone(where: KafkaPartition, begin: int, earliest: int) -> UsageError:
-    topic, partition = where
+def _gone(kafka_partition: KafkaPartition, begin: int, earliest: int) -> UsageError:
+    topic, partition = kafka_partition
     return UsageError(
         f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "
         "rows have newer changes in the table",

@@ -241,8 +241,8 @@ def snapshot_chart(
     bars = []
     for index, (snapshot, count) in enumerate(zip(shown, records, strict=True)):
         is_going = snapshot.snapshot_id in going
-        here = tuple(marks[snapshot.snapshot_id])
-        notes = (*here, *(["the next expiry deletes it"] if is_going else []))
+        labels = tuple(marks[snapshot.snapshot_id])
+        notes = (*labels, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
                 **_placed(index, step, max(1.0, axis.height(count))),
@@ -250,7 +250,7 @@ def snapshot_chart(
                 records=count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_title(snapshot, notes),
-                marks=here,
+                marks=labels,
                 is_going=is_going,
             )
         )

@@ -71,14 +71,16 @@ class AvroSource:
             if not isinstance(schema, _Schema):
                 unreadable |= dict.fromkeys(index[rows].tolist(), schema)
                 continue
-            for some in _slices(rows):
-                part = values.take(pa.array(some))
+            for slice_rows in _slices(rows):
+                part = values.take(pa.array(slice_rows))
                 names, sure = schema.tables(part)
                 for column, name in zip(parts, names, strict=True):
-                    column.append((index[some[sure]], name.filter(pa.array(sure))))
-                odd = np.flatnonzero(~sure)
+                    column.append((index[slice_rows[sure]], name.filter(pa.array(sure))))
+                unsure = np.flatnonzero(~sure)
                 for at, message in zip(
-                    index[some[odd]].tolist(), part.take(pa.array(odd)).to_pylist(), strict=True
+                    index[slice_rows[unsure]].tolist(),
+                    part.take(pa.array(unsure)).to_pylist(),
+                    strict=True,
                 ):  # step 2
                     try:
                         origin = origin_in(json_of(message, schema.text))
@@ -103,13 +105,13 @@ class AvroSource:
         values, index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for rows, schema in self._by_schema(values):
-            for some in _slices(rows) if isinstance(schema, _Schema) else ():
+            for slice_rows in _slices(rows) if isinstance(schema, _Schema) else ():
                 assert isinstance(schema, _Schema)
-                part = values.take(pa.array(some))
-                timed_rows, numbers, odd = schema.times(part)
-                parts.append((index[some[timed_rows]], pa.array(numbers)))
-                alone = [schema.time_of(part[at].as_py()) for at in odd.tolist()]  # step 2
-                parts.append((index[some[odd]], pa.array(alone, pa.int64())))
+                part = values.take(pa.array(slice_rows))
+                timed_rows, numbers, broken = schema.times(part)
+                parts.append((index[slice_rows[timed_rows]], pa.array(numbers)))
+                alone = [schema.time_of(part[at].as_py()) for at in broken.tolist()]  # step 2
+                parts.append((index[slice_rows[broken]], pa.array(alone, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -210,16 +212,16 @@ class _Schema:
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
         broken = walk.broken()
-        odd = np.flatnonzero(broken)
+        broken_rows = np.flatnonzero(broken)
         if (
             time is None
             or time.avro_type is None
             or time.avro_type.kind != "long"
             or time.numbers is None
         ):
-            return odd[:0], odd[:0], odd
+            return broken_rows[:0], broken_rows[:0], broken_rows
         intact = ~broken[time.rows]
-        return time.rows[intact], time.numbers[intact].astype(np.int64), odd
+        return time.rows[intact], time.numbers[intact].astype(np.int64), broken_rows
 
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""

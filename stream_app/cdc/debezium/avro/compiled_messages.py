@@ -81,13 +81,13 @@ class CompiledAvro:
         row = next(
             (declared.without_null() for name, declared in root.fields if name in IMAGES), root
         )
-        of_bytes = {name for name, declared in row.fields if _has_bytes(declared)}
+        byte_columns = {name for name, declared in row.fields if _has_bytes(declared)}
         texts = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
         layout = parser.for_schema(
             root,
             IMAGES,
             {
-                reading.name: decimals.get(reading.name, 0) if reading.name in of_bytes else 0
+                reading.name: decimals.get(reading.name, 0) if reading.name in byte_columns else 0
                 for reading in readings
             },
             texts,
@@ -98,7 +98,7 @@ class CompiledAvro:
             if reading.name in layout.columns
         ):
             return None
-        return cls(layout, readings, frozenset(decimals.keys() & of_bytes), reads_tables)
+        return cls(layout, readings, frozenset(decimals.keys() & byte_columns), reads_tables)
 
     def read(self, values: pa.Array) -> AvroRead | None:
         """Read n messages, or return None if none of them can be read."""
@@ -110,9 +110,9 @@ class CompiledAvro:
         ops = ops_of(_texts(read, _OP), OPS)
         suspects = lacks_image(ops, has_before, has_after)
         for wire in wires:
-            if wire.odd.any():
-                odd = np.append(wire.odd, False)  # -1: the last
-                suspects = suspects | odd[read.before_at] | odd[read.after_at]
+            if wire.suspects.any():
+                image_suspects = np.append(wire.suspects, False)  # -1: the last
+                suspects = suspects | image_suspects[read.before_at] | image_suspects[read.after_at]
         images = StackedImages(
             ops=ops,
             before_at=read.before_at,

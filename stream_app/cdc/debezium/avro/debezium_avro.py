@@ -111,13 +111,16 @@ class DebeziumAvro(DebeziumJson):
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
-            of_schema = values if len(rows) == len(values) else values.take(pa.array(rows))
-            for at in range(0, len(rows), SLICE_ROWS):
-                some, part = rows[at : at + SLICE_ROWS], of_schema.slice(at, SLICE_ROWS)
+            schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
+            for begin in range(0, len(rows), SLICE_ROWS):
+                slice_rows, part = (
+                    rows[begin : begin + SLICE_ROWS],
+                    schema_values.slice(begin, SLICE_ROWS),
+                )
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(present[some].tolist(), plan))
+                    outcome.refuse(dict.fromkeys(present[slice_rows].tolist(), plan))
                 else:
-                    self._decode_slice(part, present[some], plan, outcome)
+                    self._decode_slice(part, present[slice_rows], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
 
@@ -183,15 +186,17 @@ class DebeziumAvro(DebeziumJson):
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
-            left = self._decode_images(read, index, plan, outcome)
-            if not left.any():
+            is_undecoded = self._decode_images(read, index, plan, outcome)
+            if not is_undecoded.any():
                 return
-            values, index = values.filter(pa.array(left)), index[left]
+            values, index = values.filter(pa.array(is_undecoded)), index[is_undecoded]
         walk, message = cursor_over(values, plan.root)
         read = self._images(message, walk, ~walk.broken(), plan)
-        left = self._decode_images(read, index, plan, outcome)
-        if left.any():
-            self._one_by_one(values.filter(pa.array(left)), index[left], plan, outcome)
+        is_undecoded = self._decode_images(read, index, plan, outcome)
+        if is_undecoded.any():
+            self._one_by_one(
+                values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
+            )
 
     def _decode_images(
         self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
@@ -203,9 +208,9 @@ class DebeziumAvro(DebeziumJson):
         has_after = read.images.images.has_after
         columns = self._columns(plan.drift, has_after, ~rows.suspects)
         outcome.add_columnar(DecodedRecords(rows, questions, columns), index[read.parsed])
-        left = ~read.parsed
-        left[read.parsed] = rows.suspects
-        return left
+        is_undecoded = ~read.parsed
+        is_undecoded[read.parsed] = rows.suspects
+        return is_undecoded
 
     def _images(
         self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
@@ -235,9 +240,9 @@ class DebeziumAvro(DebeziumJson):
         ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
-            if wire.odd.any():
-                odd = np.append(wire.odd, False)  # -1: the last
-                suspects = suspects | odd[before_at] | odd[after_at]
+            if wire.suspects.any():
+                image_suspects = np.append(wire.suspects, False)  # -1: the last
+                suspects = suspects | image_suspects[before_at] | image_suspects[after_at]
         connector, *tables = (
             texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
             for name in ("connector", *TABLE_FIELDS)

@@ -47,11 +47,14 @@ class CompiledDocuments:
             self._layout = self.parser.for_columns(self._forms(), order) if order else None
         parts, masks = [], []
         for at in range(0, len(values), _SLICE_ROWS):
-            some = values.slice(at, _SLICE_ROWS)
-            rewritten = None if self._layout is None else self._layout.rewrite(some)
-            texts, done = rewritten or (pa.array([], pa.binary()), np.zeros(len(some), np.bool_))
+            part = values.slice(at, _SLICE_ROWS)
+            rewritten = None if self._layout is None else self._layout.rewrite(part)
+            texts, rewritten_rows = rewritten or (
+                pa.array([], pa.binary()),
+                np.zeros(len(part), np.bool_),
+            )
             parts.append(texts)
-            masks.append(done)
+            masks.append(rewritten_rows)
         return parts, np.concatenate([np.zeros(0, np.bool_), *masks])
 
     def _forms(self) -> dict[str, Sequence[str]]:

@@ -127,18 +127,18 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         read.read(group.payloads, group.index)
     read.unreadable.clear()
     usual = _ORIGINS.origins_of(read, messages.num_rows)
-    rest = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))
-    if not len(rest):
+    unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))
+    if not len(unread_rows):
         return usual
-    some = messages.take(pa.array(rest))
-    plain = plain_messages(some)
-    others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(some))
+    unread = messages.take(pa.array(unread_rows))
+    plain = plain_messages(unread)
+    others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
     tables = dict.fromkeys((*usual.tables, *others.tables))
     places = {table: code for code, table in enumerate(tables)}
     codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
-    usual.codes[rest] = codes[others.codes]
+    usual.codes[unread_rows] = codes[others.codes]
     reasons = {**others.unreadable, **plain.unreadable}
-    unreadable = {int(rest[at]): reason for at, reason in reasons.items()}
+    unreadable = {int(unread_rows[at]): reason for at, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
 
 

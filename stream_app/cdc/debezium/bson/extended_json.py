@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.json_documents import JsonNumber, check_once, json_text
+from stream_app.cdc.json_message import JsonNumber, check_once, json_text
 
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 _REGEX = ("$regex", "$options")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.bson.extended_json import MongoKind, mongo_kind_of
-from stream_app.cdc.json_documents import load_document, text_of
+from stream_app.cdc.json_message import load_document, text_of
 from stream_app.model.schema.data_type import VARIANT
 from stream_app.model.source.source_table import SourceTable
 

@@ -24,7 +24,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import MongoKind, converted, mongo_kind_of
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
-from stream_app.cdc.json_documents import JsonNumber, json_text, load_document, with_values
+from stream_app.cdc.json_message import JsonNumber, json_text, load_document, with_values
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
@@ -70,26 +70,26 @@ def plain_documents(
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
     if _has_fractions(texts):
         texts = pc.replace_substring_regex(texts, _FRACTION, r'\1"\2"\3')
-    odd = _with_brackets(texts) & ~alone
-    if odd.any():
-        flat, done = arrays_as_texts(texts.filter(pa.array(odd)))
-        texts = pc.replace_with_mask(texts, pa.array(odd), flat)
-        odd[odd] = ~done
-    odd |= alone
-    if not odd.any():
-        return texts, odd
+    unread_rows = _with_brackets(texts) & ~alone
+    if unread_rows.any():
+        flat, is_flat = arrays_as_texts(texts.filter(pa.array(unread_rows)))
+        texts = pc.replace_with_mask(texts, pa.array(unread_rows), flat)
+        unread_rows[unread_rows] = ~is_flat
+    unread_rows |= alone
+    if not unread_rows.any():
+        return texts, unread_rows
     converted_texts: list[str | None] = []
     for text in extended.filter(
-        pa.array(odd)
+        pa.array(unread_rows)
     ).to_pylist():  # a loop over documents with others within
         try:
             converted_texts.append(plain_document(text, columns))
         except UnreadableRecordError:
             converted_texts.append(None)
     plain = pa.array(converted_texts, pa.string())
-    unread = odd.copy()
-    unread[odd] = ~valid_of(plain)
-    return pc.replace_with_mask(texts, pa.array(odd), plain), unread
+    unread = unread_rows.copy()
+    unread[unread_rows] = ~valid_of(plain)
+    return pc.replace_with_mask(texts, pa.array(unread_rows), plain), unread
 
 
 def _has_fractions(texts: pa.Array) -> bool:
@@ -178,11 +178,11 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     is_last = np.zeros(len(data), np.bool_)
     is_last[lasts] = True
     strange |= (depth <= 0) != is_last  # one object, and nothing around it
-    done: Bools = ~np.logical_or.reduceat(strange, starts)
+    is_flat: Bools = ~np.logical_or.reduceat(strange, starts)
     is_blank = free & (kinds == _BLANK)
     is_end = (step < 0) & (depth == 1)
     # With its blanks: without them 1 2 would be a number.
-    sure = within & np.repeat(done, np.diff(offsets))
+    sure = within & np.repeat(is_flat, np.diff(offsets))
     if not _are_json(np.where(is_blank, _SPACE, data)[sure], np.cumsum(sure)[is_end & sure]):
         return texts, np.zeros(len(texts), np.bool_)
     begins = np.flatnonzero(sure & (step > 0) & (depth == 2))
@@ -191,12 +191,12 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     order = np.argsort(places, kind="stable")
     added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
     # Of each byte, how many are left in front of it.
-    left = np.concatenate([[0], np.cumsum(~is_blank)])
-    written, bounds = data[~is_blank], left[offsets]
+    kept_before = np.concatenate([[0], np.cumsum(~is_blank)])
+    written, bounds = data[~is_blank], kept_before[offsets]
     bounds = bounds + np.searchsorted(places[order], offsets)
-    written = np.insert(written, left[places[order]], added[order])
+    written = np.insert(written, kept_before[places[order]], added[order])
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
-    return pa.Array.from_buffers(pa.string(), len(texts), buffers), done
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers), is_flat
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:

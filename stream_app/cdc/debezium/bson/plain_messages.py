@@ -47,7 +47,7 @@ from stream_app.cdc.debezium.bson.plain_documents import (
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
 from stream_app.cdc.debezium.schema import split_envelopes, split_messages
-from stream_app.cdc.json_documents import (
+from stream_app.cdc.json_message import (
     JsonNumber,
     cell_of,
     check_once,
@@ -110,13 +110,13 @@ def plain_messages(
     for group in split_messages(messages):
         payloads, index = group.payloads, group.index
         if compiled is not None:
-            texts, done = compiled.rewrite(payloads)
+            texts, is_rewritten = compiled.rewrite(payloads)
             rewriter.parts.append(
-                (index[done], pa.chunked_array(texts, pa.binary()).combine_chunks())
+                (index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
             )
-            if done.all():
+            if is_rewritten.all():
                 continue
-            payloads, index = payloads.filter(pa.array(~done)), index[~done]
+            payloads, index = payloads.filter(pa.array(~is_rewritten)), index[~is_rewritten]
         usual = _may_be_parsed(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
         rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
@@ -141,13 +141,15 @@ class _MessageRewriter:
 
     def rewrite(self, values: pa.Array, index: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self.one_by_one(some, places)
+                self.one_by_one(half, places)
                 continue
-            texts, odd = _written(columns, self.keys.take(pa.array(places)), self.columns)
-            self.parts.append((places[~odd], texts.filter(pa.array(~odd)).cast(pa.binary())))
-            self.one_by_one(some.filter(pa.array(odd)), places[odd])
+            texts, suspects = _written(columns, self.keys.take(pa.array(places)), self.columns)
+            self.parts.append(
+                (places[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+            )
+            self.one_by_one(half.filter(pa.array(suspects)), places[suspects])
 
     def one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
@@ -172,16 +174,16 @@ def _written(
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
-    odd = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
+    suspects = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
         plain, is_odd = plain_documents(image, columns)
         documents = plain.cast(pa.binary()).fill_null(b"{}")
-        odd |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
+        suspects |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
         images.append(plain)
     names = [_quoted(name) for name in (connector, db, collection)]
     is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
-    odd |= is_bare & ~valid_of(keys)
+    suspects |= is_bare & ~valid_of(keys)
     old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
     texts = pc.binary_join_element_wise(
         '{"before":', pc.fill_null(old, "null"),
@@ -192,7 +194,7 @@ def _written(
         ',"table":', names[2],
         '},"op":"', op, '"}', "",
     )  # fmt: skip
-    return texts, odd | ~valid_of(texts)
+    return texts, suspects | ~valid_of(texts)
 
 
 def _quoted(names: pa.Array) -> pa.Array:
@@ -258,15 +260,17 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         parsed = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
         texts = pa.nulls(int(usual.sum()), pa.string()) if parsed is None else parsed[0]
         whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain, odd = plain_documents(whole_keys, columns)
-        is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~odd
-        whole = plain.cast(pa.binary())
+        plain, suspects = plain_documents(whole_keys, columns)
+        is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
+        key_texts = plain.cast(pa.binary())
         places = np.flatnonzero(usual)
-        parts.append((index[places[is_scalar]], whole.filter(pa.array(is_scalar))))
-        rest = np.ones(len(index), np.bool_)
-        rest[places[is_scalar]] = False
+        parts.append((index[places[is_scalar]], key_texts.filter(pa.array(is_scalar))))
+        is_unread = np.ones(len(index), np.bool_)
+        is_unread[places[is_scalar]] = False
         for at, key in zip(
-            index[rest].tolist(), group.payloads.filter(pa.array(rest)).to_pylist(), strict=True
+            index[is_unread].tolist(),
+            group.payloads.filter(pa.array(is_unread)).to_pylist(),
+            strict=True,
         ):  # keys of other kinds, one by one
             parts.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())

@@ -37,7 +37,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     mongo_kind_of,
     raw_bytes,
 )
-from stream_app.cdc.json_documents import JsonNumber, json_text
+from stream_app.cdc.json_message import JsonNumber, json_text
 from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80
@@ -194,10 +194,10 @@ def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
     return "which has no meaning in the column"
 
 
-def _misfit(value: Any, column: TypedColumn, why: str) -> UnreadableRecordError:
+def _misfit(value: Any, column: TypedColumn, reason: str) -> UnreadableRecordError:
     shown = json_text(value)
     shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
-    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {shown} {why}")
+    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {shown} {reason}")
 
 
 class ColumnValueError(UnreadableRecordError):

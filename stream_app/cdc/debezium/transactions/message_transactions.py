@@ -131,7 +131,7 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     ids, times, counted = (column.take(pa.array(index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))
     # A marker counts logical messages under a name that no topic has.
-    of_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
+    counts_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
         index=index,
@@ -139,9 +139,9 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
         logs=logs,
         positions=positions,
         times=pc.fill_null(times, 0).to_numpy(),
-        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[of_table],
-        collections=collections.filter(pa.array(of_table)),
-        counts=pc.fill_null(counts, 0).to_numpy()[of_table],
+        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[counts_table],
+        collections=collections.filter(pa.array(counts_table)),
+        counts=pc.fill_null(counts, 0).to_numpy()[counts_table],
     )
 
 

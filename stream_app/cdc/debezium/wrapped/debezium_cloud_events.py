@@ -22,7 +22,7 @@ from stream_app.arrow_buffers import Bools, bools_of, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
-from stream_app.cdc.json_documents import json_text
+from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
 
@@ -46,11 +46,11 @@ class _ChangeData:
         if not len(data):
             return data, np.zeros(0, np.bool_)
         times = attributes[_TIME]
-        odd = ~bools_of(attributes[_OP].is_valid())
-        odd |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
+        suspects = ~bools_of(attributes[_OP].is_valid())
+        suspects |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
         enveloped = bools_of(pc.starts_with(data, pattern=_ENVELOPE))
         raw, offsets = own_bytes(data)
-        odd |= enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
+        suspects |= enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
         names = [_OP, *(_PREFIX + name for name in _SOURCE)]
         joined = pc.binary_join_element_wise(
             *(attributes[name] for name in names), "\0", null_handling="replace",
@@ -65,7 +65,7 @@ class _ChangeData:
         parts = [_without_braces(data, enveloped), before, times.cast(pa.binary()), behind, closing]
         return pc.binary_join_element_wise(
             *parts, b"", null_handling="replace", null_replacement=b"0"
-        ), odd
+        ), suspects
 
     def alone(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""

@@ -56,13 +56,13 @@ class ProtobufCursor(ValueCursor):
         everything = np.arange(len(self.at))
         rows = everything[self.at < self._ends]
         paths: Int64s = np.full((len(self.at), PATH_MAX), -1, np.int64)
-        left = self._longs(rows)
-        is_wrong = (left < 0) | (left > PATH_MAX)
+        remaining = self._longs(rows)
+        is_wrong = (remaining < 0) | (remaining > PATH_MAX)
         self._lose(rows[is_wrong])
-        paths[rows[left == 0], 0] = 0
-        left = np.where(is_wrong, 0, left)
+        paths[rows[remaining == 0], 0] = 0
+        remaining = np.where(is_wrong, 0, remaining)
         for step in range(PATH_MAX):
-            rows, left = rows[left > 0], left[left > 0] - 1
+            rows, remaining = rows[remaining > 0], remaining[remaining > 0] - 1
             if not len(rows):
                 break
             paths[rows, step] = self._longs(rows)

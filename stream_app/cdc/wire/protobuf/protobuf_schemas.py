@@ -95,8 +95,8 @@ def _compiled(registered: Registered) -> Any:
     except UnreadableRecordError as problem:
         return str(problem)
     except Exception as error:  # whatever its parser stumbles over
-        said = f"{type(error).__name__}: {error}"
-        return f"has a schema that is not Protobuf's: {said}"[:_SHOWN_MAX]
+        error_text = f"{type(error).__name__}: {error}"
+        return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
 
 def _by_protoc(registered: Registered) -> bytes:

@@ -46,8 +46,8 @@ def put_digests(places: int, count: int, digests: int, lanes: LaneTables) -> Non
     """
     for lane in range(LANES):
         _take(lane, lane, places, count, lanes)
-    next_text, done = LANES, 0
-    while done < count:
+    next_text, finished = LANES, 0
+    while finished < count:
         add_block(lanes.places, lanes.state)
         for lane in range(LANES):
             place = number_at(lanes.places + 8 * lane) + BLOCK
@@ -57,7 +57,7 @@ def put_digests(places: int, count: int, digests: int, lanes: LaneTables) -> Non
             text = number_at(lanes.texts + 8 * lane)
             if text < count:
                 _put_digest(digests + 16 * text, lanes.state + 4 * lane)
-                done += 1
+                finished += 1
             _take(lane, next_text, places, count, lanes)
             next_text += 1
 

@@ -114,7 +114,7 @@ class AppendCompactCoordinator:
         if any(change.added for change in changes):
             self.rounds.ask()
 
-    def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
+    def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again if there are new snapshots."""
         self.rounds.read_until(None)
         return self._trigger()

@@ -79,7 +79,7 @@ class NeighbourPicker:
         *,
         local_ms: int,  # noqa: ARG002
         full: bool,
-        rests: bool,  # noqa: ARG002 - none of its rows wait
+        expects_no_flush: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:
         """See `Picker.next_unit`."""
         picked = self.next_neighbours(full=full)

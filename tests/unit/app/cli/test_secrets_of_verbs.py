@@ -177,11 +177,11 @@ def test_a_fault_of_ours_reveals_no_secret(
 def test_errors_in_python_reveal_no_secret(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     table = stream_app.open_table(table_on(s3).location, file_io_options=s3.options)
-    shown = [repr(table), str(table.store), repr(table.store.file_io)]
+    shown = [repr(table), str(table.table), repr(table.table.file_io)]
     for error in ((403, "InvalidAccessKeyId"), (400, "ExpiredToken"), (403, "AccessDenied")):
         s3.error = error
         with pytest.raises(StorageError, match=error[1]) as opened:
-            stream_app.open_table(table.store.location, file_io_options=s3.options)
+            stream_app.open_table(table.table.location, file_io_options=s3.options)
         with pytest.raises(OSError, match=error[1]) as read:
             table.read().read_all()
         for caught in (opened, read):

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.monitoring.listener import JobListener, Listeners
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import (
     COLUMN_NAMES_MAX,

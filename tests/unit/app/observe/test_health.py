@@ -97,7 +97,7 @@ def test_a_large_epoch_under_way_is_behind() -> None:
     """Spark has it as read, or has not told of it yet; the tables do not have it."""
     clock, positions = StandingClock(0), list[JobOffsets]()
     metrics = JobMetrics("db.t", clock, look_s=1060)
-    metrics.source.follow(lambda: positions[-1])
+    metrics.source.read_from(lambda: positions[-1])
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
         positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))

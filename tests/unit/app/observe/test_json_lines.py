@@ -13,9 +13,9 @@ import pytest
 
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.stream_config import LogFormat
+from stream_app.app.observe.channels.job_log import log_as, log_end, log_to_stderr
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.monitoring.job_log import log_as, log_end, log_to_stderr
 from stream_app.errors import UsageError
 from stream_app.log_facts import logging_about
 from stream_app.spark.checkpoint.held_table import HeldTable

@@ -15,7 +15,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.observe.monitoring.openlineage import PAUSE_S, dataset_name
+from stream_app.app.observe.channels.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
 from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_columns

@@ -9,8 +9,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.observe.monitoring.otlp import EpochTraces
-from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.app.observe.channels.otlp import EpochTraces
+from stream_app.app.observe.channels.watchers import watchers
 from stream_app.errors import StorageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from stream_app.app.observe.monitoring.job_log import quiet_libraries
-from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.observe.channels.job_log import quiet_libraries
+from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.clock import Clock
 
 
@@ -38,7 +38,7 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
         if second in activities:
             signs.watch(partial(activities.__getitem__, second))
         if second in heard:
-            signs.heard()
+            signs.record_line()
         if line := signs.line_due():
             lines[second] = line
     return lines
@@ -71,7 +71,7 @@ def test_lines_of_all_modules_are_heard() -> None:
     with signs_of_life(clock) as signs:
         clock.seconds = 5
         logging.getLogger("stream_app.table.anything").warning("a line")
-        assert signs._heard == 5
+        assert signs._last_line_at == 5
 
 
 def test_kafkas_client_keeps_its_inside_to_itself() -> None:

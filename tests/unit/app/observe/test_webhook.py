@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.observe.monitoring.webhook import (
+from stream_app.app.observe.channels.webhook import (
     QUARANTINE_PAUSE_S,
     SIGNATURE,
     WAITING_MAX,

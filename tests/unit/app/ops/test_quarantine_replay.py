@@ -34,7 +34,7 @@ from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.job_folder import Folder
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.messages.debezium_messages import a_format, event, messages

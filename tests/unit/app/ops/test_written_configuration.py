@@ -24,7 +24,7 @@ TABLE = SourceTable(
     primary_keys=("id",),
 )
 DRAFT = JobDraft(
-    origin="the messages of the topic shop.public.orders",
+    described_by="the messages of the topic shop.public.orders",
     topic="shop.public.orders",
     bootstrap_servers="127.0.0.1:9092",
     format="debezium-json",

@@ -26,7 +26,7 @@ from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 
 RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
 WHOLE = JobState(
-    table="/w/shop.db",
+    location="/w/shop.db",
     table_identity=DATABASE,
     share="3/8",
     decoder="machine code (Numba 0.61.2)",
@@ -53,7 +53,7 @@ EARLIER = {
 }
 """What a job of 0.1.0 had in ``stream_app.json``."""
 OF_EARLIER = JobState(
-    table="/w/shop.db/orders",
+    location="/w/shop.db/orders",
     table_identity="its own",
     topic_ids={"t": "id of t"},
     source_tables={"": {"t": ["shop.orders"]}},

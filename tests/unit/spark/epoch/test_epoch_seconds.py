@@ -46,7 +46,9 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
         clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
 
     counted = []
-    for block in route_in_task(batches(), EpochPlan(tables={0: slow}, shape=plan.shape), clock):
+    for block in route_in_task(
+        batches(), EpochPlan(tables={0: slow}, settings=plan.settings), clock
+    ):
         clock.sleep(1000)  # what takes the blocks is neither
         if block.kind == BlockKind.COUNTS:
             counted.append(counts_of(block.data.to_pybytes()))

@@ -29,7 +29,7 @@ from stream_app.spark.epoch.blocks import (
     task_addresses,
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessagePart
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, MessagePart
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.table.versions.index_manifests import NO_BASIS
 from tests.support.engines.routed_messages import (
@@ -50,7 +50,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, shape=plan.shape)
+    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, settings=plan.settings)
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
@@ -62,7 +62,8 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
 def test_a_plan_of_many_tables_is_small() -> None:
     plans = {index: table_plan() for index in range(1000) if index != 130}
     single, many = (
-        EpochPlan(tables=tables, shape=EpochShape(tasks=1)) for tables in ({0: plans[0]}, plans)
+        EpochPlan(tables=tables, settings=EpochSettings(tasks=1))
+        for tables in ({0: plans[0]}, plans)
     )
     data = pickle.dumps(many)
     assert len(data) < len(pickle.dumps(single)) + 999 * 60
@@ -82,7 +83,7 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
         )
         for index in range(2)
     }
-    sent = EpochPlan(tables=tables, shape=EpochShape(tasks=1))
+    sent = EpochPlan(tables=tables, settings=EpochSettings(tasks=1))
     shipped = pickle.loads(pickle.dumps(sent))
     first, second = (shipped.tables[at].table for at in range(2))
     assert first.file_io == second.file_io
@@ -97,7 +98,7 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
         for batches in tasks
         for batch in block_rows(
             route_in_task(batches, pickle.loads(pickle.dumps(plan)), StandingClock()),
-            plan.shape.tasks,
+            plan.settings.tasks,
         )
         for row in batch.to_pylist()
     ]
@@ -308,8 +309,8 @@ class ByOffset:
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
     part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
-    shape = EpochShape(tasks=6, splitter=ByOffset(6))
-    plan = EpochPlan(tables=dict.fromkeys(range(6), part), shape=shape)
+    settings = EpochSettings(tasks=6, splitter=ByOffset(6))
+    plan = EpochPlan(tables=dict.fromkeys(range(6), part), settings=settings)
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
     assert [(block["table"], block["rows"]) for block in changes] == [(n, 10) for n in range(6)]
@@ -318,7 +319,9 @@ def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
 
 def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
     part = table_plan()
-    plan = EpochPlan(tables={0: part, 2: part}, shape=EpochShape(tasks=2, splitter=ByOffset(3)))
+    plan = EpochPlan(
+        tables={0: part, 2: part}, settings=EpochSettings(tasks=2, splitter=ByOffset(3))
+    )
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
     counts = {
         block["table"]: counts_of(block["block"])

@@ -10,7 +10,7 @@ import pytest
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
@@ -58,8 +58,10 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
     )
-    shape = EpochShape(tasks=1)
-    return EpochCommitter(EpochRounds(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
+    settings = EpochSettings(tasks=1)
+    return EpochCommitter(
+        EpochRounds(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
+    )
 
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.read.data_source import BatchReader
 from stream_app.table.opening import create_or_open
-from stream_app.table.read.projection import ROW_TABLES
-from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.versions.time_travel import Version
 from tests.support.engines.stream_app_source import (

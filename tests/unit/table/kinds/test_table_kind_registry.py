@@ -14,14 +14,14 @@ from stream_app.model.table_kind import (
     KEYED,
     KIND_TRAITS,
     PARTITION_LOOKUP_KEYED,
-    POSTPONE_KEYED,
+    POSTPONED_KEYED,
     KindTraits,
     is_writable,
 )
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
+from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import KINDS, kind_of
 
 
@@ -43,7 +43,7 @@ def schema(
     [
         (("id",), "4", KEYED),
         (("id",), "-1", DYNAMIC_KEYED),
-        (("id",), "-2", POSTPONE_KEYED),
+        (("id",), "-2", POSTPONED_KEYED),
         ((), "4", BUCKETED_APPEND),
         ((), "-1", APPEND),
     ],
@@ -73,9 +73,9 @@ def test_partitions_are_looked_up_where_the_number_of_buckets_is_fixed() -> None
 
 
 def test_keys_of_any_partition_are_placed_by_an_index() -> None:
-    assert kind_of(schema(("id",), ("name",), bucket="-1")) is PLACED_KEYED_KIND
+    assert kind_of(schema(("id",), ("name",), bucket="-1")) is KEY_INDEXED_KIND
     options = {"bucket": "4", "partition-lookup": "true"}
-    assert kind_of(schema(("id",), ("name",), **options)) is PLACED_KEYED_KIND
+    assert kind_of(schema(("id",), ("name",), **options)) is KEY_INDEXED_KIND
 
 
 def test_every_kind_is_registered() -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
+from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import counted, time_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -134,8 +134,8 @@ def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
 
 def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:
     if plan.rollback is not None and plan.rollback.numbers.snapshots:
-        going = plan.rollback.numbers.snapshots
-        yield f"snapshots {going[-1]} to {going[0]} of the main branch go"
+        snapshot_ids = plan.rollback.numbers.snapshots
+        yield f"snapshots {snapshot_ids[-1]} to {snapshot_ids[0]} of the main branch go"
     if plan.rollback is not None and plan.rollback.numbers.tags:
         yield f"  tags that go: {', '.join(plan.rollback.numbers.tags)}"
     yield f"the main branch gets {_snapshot(plan.snapshots[-1])} of the branch"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
+from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
@@ -122,13 +122,13 @@ def run(args: argparse.Namespace) -> int:
     count = len(expiry.partitions)
 
     def drop() -> Iterator[str]:
-        left = count
-        for done in expire.execute(expiry):
-            yield f"snapshot {done.snapshot.snapshot_id} drops them"
-            left -= len(done.partitions)
-        if left:
-            yield f"kept, because of writes meanwhile: {counted(left, 'partition')}"
-        yield f"dropped {counted(count - left, 'partition')}"
+        remaining = count
+        for expired in expire.execute(expiry):
+            yield f"snapshot {expired.snapshot.snapshot_id} drops them"
+            remaining -= len(expired.partitions)
+        if remaining:
+            yield f"kept, because of writes meanwhile: {counted(remaining, 'partition')}"
+        yield f"dropped {counted(count - remaining, 'partition')}"
 
     return run_upkeep(args, _plan_lines(table, expiry), drop, is_empty=not count)
 

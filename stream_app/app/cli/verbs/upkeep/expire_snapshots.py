@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
+from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config
@@ -62,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
-    going = snapshots.numbers
+    snapshot_ids = snapshots.numbers
     stays = "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
-    if going:
+    if snapshot_ids:
         newest = time_text(snapshots.versions[-1].time_millis)
-        gone = _range_text("snapshot", going)
-        yield f"{gone}, the newest of {newest}; {stays}: {snapshots.kept_by}"
+        range_text = _range_text("snapshot", snapshot_ids)
+        yield f"{range_text}, the newest of {newest}; {stays}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)

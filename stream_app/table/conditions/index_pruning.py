@@ -31,8 +31,8 @@ from stream_app.model.options.file_options import FILE_INDEX_READ_ENABLED
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate import predicate as tree
+from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.pruning.row_filter import RowFilter
 
 _LOG = logging.getLogger(__name__)
 ColumnAndKind = tuple[str, str]

@@ -24,7 +24,7 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 
 from stream_app import __version__
-from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.observe.channels.listener import JobListener
 from stream_app.clock import Clock
 from stream_app.http_request import opened
 from stream_app.spark.checkpoint.held_table import HeldTable
@@ -75,8 +75,8 @@ class _Growth:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, now: float) -> bool:
-        rests = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
-        return bool(self.reasons) and not rests
+        pauses = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
+        return bool(self.reasons) and not pauses
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ from openlineage.client.uuid import generate_new_uuid
 from stream_app import __version__
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.observe.channels.listener import JobListener
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import function_of
 from stream_app.clock import Clock
@@ -256,7 +256,7 @@ class LineageEvents(JobListener):
 
     def _event(self, state: RunState, run: Run) -> RunEvent:
         kind = "BATCH" if self.is_batch else "STREAMING"
-        of_job: dict[str, JobFacet] = {
+        job_facets: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
         }
         source = self.tables.source
@@ -264,7 +264,7 @@ class LineageEvents(JobListener):
             eventType=state,
             eventTime=_iso_time(self.clock.now_ms()),
             run=run,
-            job=Job(self.namespace, self.tables.name, of_job),
+            job=Job(self.namespace, self.tables.name, job_facets),
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
             outputs=[

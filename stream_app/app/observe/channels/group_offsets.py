@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.observe.channels.listener import JobListener
 from stream_app.app.source.first_offsets import check_client
 from stream_app.app.source.source_connection import SourceConnection
 from stream_app.errors import StreamAppError

@@ -8,20 +8,20 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def looking(look: Callable[[], float], name: str) -> Iterator[None]:
+def repeated_checks(check: Callable[[], float], name: str) -> Iterator[None]:
     """Repeat the check as long as the block runs.
 
     Args:
-        look: performs the check, and returns the seconds until the next one.
+        check: performs the check, and returns the seconds until the next one.
         name: the name of the thread.
     """
     ended = threading.Event()
 
-    def look_on() -> None:
-        while not ended.wait(look()):
+    def repeat() -> None:
+        while not ended.wait(check()):
             pass
 
-    thread = threading.Thread(target=look_on, name=name, daemon=True)
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
     thread.start()
     try:
         yield

@@ -18,8 +18,8 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import RowType
+from stream_app.table.conditions.row_filter import BucketPruning, RowFilter, hashes_as_today
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.pruning.row_filter import BucketPruning, RowFilter, hashes_as_today
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochCommit:
+class EpochOutcome:
     """The outcome of an epoch.
 
     Attributes:
@@ -153,7 +153,7 @@ class StreamTableCommit:
         watermark: int | None = None,
         empties: bool = False,
         basis: BucketBasis = NO_BASIS,
-    ) -> EpochCommit:
+    ) -> EpochOutcome:
         """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
 
         Raises:
@@ -170,25 +170,28 @@ class StreamTableCommit:
             self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(touched)
         finished = self.coordinator.finished()
-        noted = {**(properties or {}), **self.buckets.properties}
-        bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
+        properties = {**(properties or {}), **self.buckets.properties}
+        committable = ManifestCommittable(
+            identifier=epoch, watermark=watermark, properties=properties
+        )
         with _discarding(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
-            append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
+            files = replace(committable, changes=tuple(changes))
+            append = self._commit.commit_appends(files, check=check)
         # From here on the epoch is committed, even if the compactions fail.
-        self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
+        self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))
         self._idle_checks.begin_anew()
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(bare, finished)
+        compact = self._publisher.publish(committable, finished)
         self.coordinator.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
-            snapshots += self.compacting_due(rests=False)
-        return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
+            snapshots += self.iter_compact_due(expects_no_flush=False)
+        return EpochOutcome(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
@@ -229,26 +232,26 @@ class StreamTableCommit:
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
-        return list(self.compacting_due())
+        return list(self.iter_compact_due())
 
-    def compacting_due(self, *, rests: bool = True) -> Iterator[Snapshot]:
+    def iter_compact_due(self, *, expects_no_flush: bool = True) -> Iterator[Snapshot]:
         """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
-            rests: see `PickTime.rests`.
+            expects_no_flush: see `PickTime.expects_no_flush`.
         """
         if self.last_identifier is None:
             return
-        if rests:
+        if expects_no_flush:
             self.state.load_waiting()
         others, self.leaves_rows = OtherWriters(self.state), False
-        self.coordinator.trigger(rests=rests)
+        self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             self.leaves_rows = others.are_too_many(snapshot)
             if not self.leaves_rows:
-                self.coordinator.trigger(rests=rests)
+                self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets fully, with retries, and return the published snapshots.
@@ -261,9 +264,9 @@ class StreamTableCommit:
             ValueError: no commit identifier is known, because no epoch was committed and none was
                 given.
         """
-        return list(self.compacting_whole(buckets))
+        return list(self.iter_compact_whole(buckets))
 
-    def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
+    def iter_compact_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
         """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")

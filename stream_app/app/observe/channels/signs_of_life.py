@@ -39,7 +39,7 @@ class SignsOfLife:
     _activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
     _now: Activity | None = field(init=False, default=None)
     _began: float = field(init=False, default=0.0)
-    _heard: float = field(init=False, default=0.0)
+    _last_line_at: float = field(init=False, default=0.0)
     _is_shown: bool = field(init=False, default=False)
 
     def begin(self, text: str) -> None:
@@ -51,24 +51,24 @@ class SignsOfLife:
         """Read the current work from this function, which returns None without any."""
         self._activity = activity
 
-    def heard(self) -> None:
+    def record_line(self) -> None:
         """Record that the job has logged a line."""
-        self._heard = self.clock.steady_seconds()
+        self._last_line_at = self.clock.steady_seconds()
 
     def line_due(self) -> str | None:
         """Return the line to log if one is due, or None."""
         now, activity = self.clock.steady_seconds(), self._activity()
         if activity != self._now:
             self._now, self._began, self._is_shown = activity, now, False
-        is_due = now - self._heard >= QUIET_SECONDS
+        is_due = now - self._last_line_at >= QUIET_SECONDS
         if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
-        self._heard, self._is_shown = now, True
+        self._last_line_at, self._is_shown = now, True
         seconds = f": {now - self._began:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 
 
-class _Ear(logging.Handler):
+class _LineWatch(logging.Handler):
     """Records every line of the job's log.
 
     A filter would miss the lines of modules' own loggers.
@@ -79,23 +79,23 @@ class _Ear(logging.Handler):
         self._signs = signs
 
     def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002
-        self._signs.heard()
+        self._signs.record_line()
 
 
 @contextmanager
 def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     """Watch for silence within the block."""
     signs, ended = SignsOfLife(clock), threading.Event()
-    signs.heard()
+    signs.record_line()
 
-    ear = _Ear(signs)
+    line_watch = _LineWatch(signs)
 
     def look_out() -> None:
         while not ended.wait(_LOOK_SECONDS):
             if line := signs.line_due():
                 _LOG.info(line)
 
-    _LOG.addHandler(ear)
+    _LOG.addHandler(line_watch)
     thread = threading.Thread(target=look_out, name="signs-of-life", daemon=True)
     thread.start()
     try:
@@ -103,4 +103,4 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     finally:
         ended.set()
         thread.join()
-        _LOG.removeHandler(ear)
+        _LOG.removeHandler(line_watch)

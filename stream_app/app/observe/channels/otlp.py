@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, Tracer
 
 from stream_app import __version__
-from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.observe.channels.listener import JobListener
 from stream_app.clock import Clock
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.job.table_job import IdleReport

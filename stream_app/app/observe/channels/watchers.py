@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import otlp_module
-from stream_app.app.observe.monitoring.listener import JobListener, Listeners
-from stream_app.app.observe.monitoring.webhook import Receiver, Webhook
+from stream_app.app.observe.channels.listener import JobListener, Listeners
+from stream_app.app.observe.channels.webhook import Receiver, Webhook
 from stream_app.clock import Clock
 from stream_app.spark.task_errors import readable_error
 

@@ -1,4 +1,4 @@
-"""The parts of tables with cross-partition upsert, whose keys find their rows by a key index.
+"""The parts of tables whose keys find their rows in any partition by a key index.
 
 A key share takes the place of a bucket until the writing task has placed its rows.
 
@@ -36,7 +36,7 @@ def _rule(table: FileStoreTable) -> IndexRule:
     return rule
 
 
-PLACED_KEYED_KIND = replace(
+KEY_INDEXED_KIND = replace(
     KEYED_KIND,
     bucket_assigner=lambda table, _: KeyShares(table.schema, _rule(table)),
     table_write=_placed_write,

@@ -34,7 +34,7 @@ _TOMBSTONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class FrameEpochs:
+class DataFrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
 
     Attributes:
@@ -66,7 +66,7 @@ class FrameEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch of tombstones, which writes nothing."""
-        tasks = plan.shape.tasks
+        tasks = plan.settings.tasks
         messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
         write_blocks(route_blocks(messages, plan), plan).collect()
 
@@ -81,18 +81,18 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
         messages: columns of `MESSAGE_SCHEMA`.
 
     Returns:
-        Columns of `BLOCK_COLUMNS` in `plan.shape.tasks` partitions.
+        Columns of `BLOCK_COLUMNS` in `plan.settings.tasks` partitions.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return block_rows(route_in_task(batches, plan), plan.shape.tasks)
+        return block_rows(route_in_task(batches, plan), plan.settings.tasks)
 
-    shape = plan.shape
-    if shape.sort_messages:
-        messages = messages.repartition(shape.tasks, "topic", "partition")
+    settings = plan.settings
+    if settings.sort_messages:
+        messages = messages.repartition(settings.tasks, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
     blocks = messages.select(*MESSAGE_SCHEMA.names).mapInArrow(run, BLOCK_COLUMNS)
-    return blocks.repartition(shape.tasks, "task").sortWithinPartitions(*BLOCK_ORDER)
+    return blocks.repartition(settings.tasks, "task").sortWithinPartitions(*BLOCK_ORDER)
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:

@@ -1,0 +1,170 @@
+"""Reads the images of parsed messages of Canal in columns, for `canal_json`.
+
+1. Parse all messages. Each has a list of rows, and a list of their previous values.
+2. Concatenate the rows of all messages, and pair each row with its previous values.
+3. Convert the values of ENUM, SET, BIT and geometry columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid_of, values_at
+from stream_app.cdc.canal.mysql_types import converted
+from stream_app.cdc.columns.column_reading import ColumnReading, Family, JsonKind
+from stream_app.cdc.json_records import dialect
+from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
+
+OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
+
+
+class _ListRows(NamedTuple):
+    """The rows of n messages' lists in one sequence.
+
+    Attributes:
+        values: struct [m].
+        starts, counts: int64 [n]; the position of each message's first row, and its row count.
+    """
+
+    values: pa.Array
+    starts: Int64s
+    counts: Int64s
+
+    @classmethod
+    def of(cls, lists: pa.Array) -> _ListRows:
+        """Flatten the lists [n]; null is a list without rows."""
+        counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+        return cls(lists.flatten(), np.cumsum(counts) - counts, counts)
+
+
+class _PairedRows(NamedTuple):
+    """The rows of `data`, which are the m records, paired with those of `old`.
+
+    Attributes:
+        message: int64 [m]; the message of each record.
+        old_places: int64 [m]; the position of the row of `old`, or -1 without one.
+    """
+
+    data: _ListRows
+    old: _ListRows
+    message: Int64s
+    old_places: Int64s
+
+    @classmethod
+    def of(cls, data: _ListRows, old: _ListRows, updates: Bools) -> _PairedRows:
+        """Pair the rows of the messages that `updates` marks: bool [n]."""
+        message = np.repeat(np.arange(len(updates)), data.counts)
+        in_message = np.arange(len(message)) - data.starts[message]
+        places = np.where(updates[message], old.starts[message] + in_message, -1)
+        return cls(data, old, message, places)
+
+    def are_objects(self) -> Bools:
+        """Return which records have an object as row, and as row of `old`, too: bool [m]."""
+        has_object = np.append(valid_of(self.old.values), False)[self.old_places]
+        is_object: Bools = valid_of(self.data.values) & ((self.old_places < 0) | has_object)
+        return is_object
+
+    def sent_nulls(
+        self, messages: dialect.ParsedMessages, table: dialect.Table, updates: Bools
+    ) -> tuple[list[Int64s], Sequence[int]]:
+        """Find the records whose row of `old` has an explicit null, for each column.
+
+        Returns:
+            The records; and the positions of messages that cannot be parsed.
+        """
+        if messages.nulls is None:
+            return sent_nulls(
+                messages.values,
+                nulls_behind(messages.values, updates, b'"old":'),
+                [reading.name for reading in table.readings],
+                lambda document, at: enumerate(document["old"], int(self.data.starts[at])),
+            )
+        record_of: Int64s = np.full(len(self.old.values), -1, np.int64)
+        paired = np.flatnonzero(self.old_places >= 0)
+        record_of[self.old_places[paired]] = paired
+        null_records = (record_of[places] for places in messages.nulls["old"])
+        return [records[records >= 0] for records in null_records], ()
+
+
+def images_of(
+    messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+) -> dialect.Parsed:
+    """Read the images of messages whose rows are records: an UPDATE of two rows, and a DELETE::
+
+    data        [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
+    old         [[{a: 7}, {b: 8}], null]
+    message     [0, 0, 1]
+    old_places  [0, 1, -1]
+    before      [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
+    after       [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
+    """
+    database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
+    message_ops, data_rows, old_rows = ops_of(kind, OPS), _ListRows.of(data), _ListRows.of(old)
+    is_update = message_ops == UPDATE
+    suspects = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
+    suspects |= is_update & (old_rows.counts != data_rows.counts)
+    updates = is_update & ~suspects
+    paired = _PairedRows.of(data_rows, old_rows, updates)  # step 2
+    message, after = paired.message, children_of(data_rows.values)
+    changed = [values_at(column, paired.old_places) for column in children_of(old_rows.values)]
+    nulls, unreadable = paired.sent_nulls(messages, table, updates)
+    before = filled_up(changed, after, nulls)
+    suspects[list(unreadable)] = True
+    suspects[message[~paired.are_objects()]] = True
+    is_alone = bool((data_rows.counts == 1).all())
+    record_message = None if is_alone else pa.array(message)
+    if types:  # step 3
+        record_types = _of_records(types[0], record_message)
+        suspects[message[_convert_by_types(record_types, table, before, after)]] = True
+    ops = message_ops[message]
+    is_delete = ops == DELETE
+    origin = (database, name) if table.reads_tables else ()
+    images = Images(
+        ops=ops,
+        has_before=is_delete | (ops == UPDATE),
+        has_after=~is_delete,
+        kinds=kinds,
+        before=before,
+        after=after,
+        suspects=suspects[message],
+        tables=tuple(_of_records(column, record_message) for column in origin),
+    )
+    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, suspects)
+
+
+def _of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
+    """Return a column of messages for the records; None if each message has one record."""
+    return column if record_message is None else column.take(record_message)
+
+
+def _convert_by_types(
+    types: pa.Array, table: dialect.Table, before: list[pa.Array], after: list[pa.Array]
+) -> Bools:
+    """Convert the images' values in place, and return the mask of records with a wrong one.
+
+    Args:
+        types: struct [m]; the MySQL types of the columns `with_types`.
+    """
+    has_wrong: Bools = np.zeros(len(types), np.bool_)
+    texts = with_types(table)
+    for place, reading in enumerate(table.readings):
+        if reading in texts:
+            column = types.field(texts.index(reading))
+            for image in (before, after):
+                image[place], failed = converted(reading.family, column, image[place])
+                has_wrong |= failed
+    return has_wrong
+
+
+def with_types(table: dialect.Table) -> Sequence[ColumnReading]:
+    """Return the columns whose MySQL types must be read."""
+    return [
+        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
+    ]

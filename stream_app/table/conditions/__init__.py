@@ -1,0 +1,1 @@
+"""Parses conditions on rows, and skips files without a matching row. Start with `row_filter`."""

@@ -1,0 +1,33 @@
+"""Compacts one bucket of a table of any kind, by a request.
+
+The rewrite of the table's kind does the work. This module measures its time, names the bucket in
+errors, and records in which files the compaction has looked up rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.model.files.bucket_change import BucketChange, LookUp
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.storage_errors import merge_errors
+
+
+def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Merge the request's files, or join them if the table has no key.
+
+    A failure deletes the new files.
+
+    Raises:
+        CorruptFileError: a file to merge cannot be read.
+    """
+    began = table.clock.steady_seconds()
+    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+        change = kind_of(table.schema).rewrite(table, request)
+    if table.kind.merges_by_key and table.options.looks_up:
+        names = frozenset(file.file_name for file in request.above)
+        look_up = LookUp(output_level=request.unit.output_level, files=names)
+        change = replace(change, look_up=look_up)
+    return replace(change, seconds=table.clock.steady_seconds() - began)
