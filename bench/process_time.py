@@ -168,14 +168,14 @@ def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
         ProcessorMeter(process.pid) as meter,
     ):
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         # Its times stay readable until it is waited for.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         meter.seconds()
     if process.returncode:
-        sys.stderr.write(said)
+        sys.stderr.write(output)
         raise subprocess.CalledProcessError(process.returncode, command)
-    return said, meter.timeline()
+    return output, meter.timeline()
 
 
 def _processes() -> tuple[dict[Process, Times], dict[int, list[Process]]]:

@@ -165,10 +165,10 @@ def run_apart(
     """
     job = {"mode": mode, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
     job["bootstrap"] = broker.bootstrap
-    said, used = run_metered(
+    output, used = run_metered(
         [sys.executable, "-m", "bench.jobs.ingest", "--worker", json.dumps(job)]
     )
-    last = said.strip().splitlines()[-1:]
+    last = output.strip().splitlines()[-1:]
     return {**(json.loads(last[0]) if last else {}), "processor_s": used.total}
 
 

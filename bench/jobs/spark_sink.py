@@ -97,8 +97,8 @@ def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
 def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str, Any]:
     folder.mkdir()
     job_text = json.dumps({**job, "folder": str(folder)})
-    said, used = run_metered([*command, job_text])
-    result: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
+    output, used = run_metered([*command, job_text])
+    result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     begin, end = result["between"]
     return {**result, "seconds": (used.between(begin, end), end - begin)}
 

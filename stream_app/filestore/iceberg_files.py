@@ -206,10 +206,12 @@ class IcebergFiles:
                 (entry.sequence_number for entry in live), default=sequence_number
             ),
             snapshot_id=snapshot_id,
-            files={status: len(some) for status, some in by_status.items()},
+            files={
+                status: len(entries_of_status) for status, entries_of_status in by_status.items()
+            },
             rows={
-                status: sum(entry.file.row_count for entry in some)
-                for status, some in by_status.items()
+                status: sum(entry.file.row_count for entry in entries_of_status)
+                for status, entries_of_status in by_status.items()
             },
             partitions=partition_summaries(entries, manifest_kind.partition_type),
         )

@@ -118,21 +118,23 @@ def s3_trouble(text: str) -> S3Trouble:
     Args:
         text: the whole text, with the client's internal state.
     """
-    said = text.partition("Debug source:")[0].strip()
-    code, message = (re.search(rf"<{tag}>(.*?)</{tag}>", said, re.S) for tag in ("Code", "Message"))
+    report = text.partition("Debug source:")[0].strip()
+    code, message = (
+        re.search(rf"<{tag}>(.*?)</{tag}>", report, re.S) for tag in ("Code", "Message")
+    )
     if code:
         problem = f"{code[1]}: {message[1]}" if message else code[1]
         return S3Trouble(
             problem[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
         )
-    request = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
+    request = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", report)
     for pattern, template, fix in _CAUSES:
         if match := re.search(pattern, text):
             sentence = template.format(*match.groups())
             return S3Trouble(f"{sentence}: {request[2]}" if request else sentence, fix)
-    status = re.search(r"status code: ((\d{3})[\w ]*)", said)
+    status = re.search(r"status code: ((\d{3})[\w ]*)", report)
     if request is None or status is None:
-        return S3Trouble(said[:_TEXT_MAX])
+        return S3Trouble(report[:_TEXT_MAX])
     # The answer to a HEAD request has no body.
     is_refusal = status[2] in ("400", "401", "403")
     return S3Trouble(
