@@ -311,12 +311,12 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
     for cost in measure(folder, tables=tables, changed=changed, rows=rows, epochs=epochs):
         costs.append(cost)
         yield cost.line()
-    single, changed_alone, many = costs
+    single, few, many = costs
     yield (
-        f"{rows} rows in {changed} tables cost {changed_alone.epoch_s / single.epoch_s:.2f} × those in one; "
+        f"{rows} rows in {changed} tables cost {few.epoch_s / single.epoch_s:.2f} × those in one; "
         f"among {tables} tables {many.epoch_s / single.epoch_s:.2f} ×. A changed table costs "
-        f"{1000 * (changed_alone.epoch_s - single.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle "
-        f"one {_idle_ms(changed_alone, many):.3f} ms"
+        f"{1000 * (few.epoch_s - single.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle "
+        f"one {_idle_ms(few, many):.3f} ms"
     )
     bare = bare_files_s(folder, changed, rows // changed)
     yield (
@@ -327,11 +327,11 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
 
 def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
     """Of changed tables, of idle ones, and of many tables, of which a twentieth change."""
-    single, changed_alone = (
+    single, several = (
         measured(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
         for count in (1, CHANGED)
     )
-    yield Goal(f"{CHANGED} changed tables ÷ one", changed_alone.epoch_s / single.epoch_s, 1.5)
+    yield Goal(f"{CHANGED} changed tables ÷ one", several.epoch_s / single.epoch_s, 1.5)
     few, many = (
         measured(folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False)
         for count in (1, TABLES)

@@ -15,13 +15,15 @@ from operator import attrgetter
 
 from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
 
-_OWN = tuple(one.name for one in fields(DataFileMeta) if not one.name.endswith("_stats"))
+_OWN = tuple(member.name for member in fields(DataFileMeta) if not member.name.endswith("_stats"))
 _STATS = tuple(
-    f"{stats}.{one.name}" for stats in ("key_stats", "value_stats") for one in fields(SimpleStats)
+    f"{stats}.{member.name}"
+    for stats in ("key_stats", "value_stats")
+    for member in fields(SimpleStats)
 )
 _VALUES = attrgetter(*_OWN, *_STATS)
 _PART = len(_STATS) // 2
-_STATS_NAMES = tuple(one.name for one in fields(SimpleStats))
+_STATS_NAMES = tuple(member.name for member in fields(SimpleStats))
 
 
 def packed_files(files: Sequence[DataFileMeta]) -> bytes:

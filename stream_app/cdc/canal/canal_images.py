@@ -96,7 +96,9 @@ class _PairedRows(NamedTuple):
 def images_of(
     messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
 ) -> dialect.Parsed:
-    """Read the images of messages whose rows are records: an UPDATE of two rows, and a DELETE::
+    """Read the images of messages whose rows are records.
+
+    An UPDATE of two rows, and a DELETE::
 
     data        [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
     old         [[{a: 7}, {b: 8}], null]

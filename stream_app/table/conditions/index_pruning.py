@@ -56,7 +56,7 @@ _OPPOSITES = {
     IndexComparison.GREATER: IndexComparison.AT_MOST,
     IndexComparison.NULL: IndexComparison.NOT_NULL,
 }
-_OPPOSITES |= {other: one for one, other in _OPPOSITES.items()}
+_OPPOSITES |= {opposite: comparison for comparison, opposite in _OPPOSITES.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,9 @@ class Segments:
         return rounds
 
 
-_OF_SEGMENTS = {name for name, one in vars(Segments).items() if isinstance(one, cached_property)}
+_OF_SEGMENTS = {
+    name for name, member in vars(Segments).items() if isinstance(member, cached_property)
+}
 
 
 @dataclass(frozen=True)
