@@ -278,7 +278,7 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
 
 
 def whole_messages(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Messages with all columns of `MESSAGE_SCHEMA`; missing columns are null."""
+    """Return messages with all columns of `MESSAGE_SCHEMA`; missing columns are null."""
     columns = [_column(messages, field) for field in MESSAGE_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
 

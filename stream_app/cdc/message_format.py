@@ -94,7 +94,7 @@ class SourceSurvey(Protocol):
         ...
 
     def notices(self) -> Iterator[Notice]:
-        """Notices for the user, topic by topic."""
+        """Return notices for the user, topic by topic."""
         ...
 
 

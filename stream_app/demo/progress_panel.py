@@ -185,7 +185,7 @@ def program() -> str:
 
 
 def next_steps(warehouse: Path) -> Text:
-    """Commands to try next; print them without wrapping, so that users can copy them."""
+    """Return commands to try next; print them without wrapping, so that users can copy them."""
     if warehouse.is_relative_to(Path.cwd()):
         warehouse = warehouse.relative_to(Path.cwd())
     orders, customers = (

@@ -259,7 +259,7 @@ def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic
 def _places(
     functions: Library, partitions: Sequence[KafkaPartition], end: OffsetEnd
 ) -> Iterator[int]:
-    """A C list of the partitions; each has the requested end in the field of its offset."""
+    """Make a C list of the partitions; each has the requested end in the field of its offset."""
     places = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:

@@ -320,7 +320,7 @@ class KafkaClient:
         return code or (begin.value, end.value)
 
     def errors(self) -> Iterable[tuple[int, str]]:
-        """Codes and texts of broker errors since the last call."""
+        """Yield codes and texts of broker errors since the last call."""
         while event := self._library.queue_poll(self._events, 0):
             code = self._library.event_error(event)
             text = self._library.event_error_string(event)

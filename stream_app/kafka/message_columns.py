@@ -124,7 +124,7 @@ def _copied(addresses: Int64s, lengths: Int64s) -> pa.Array:
 
 
 def _stretch(begins: Int64s, ends: Int64s) -> pa.Array:
-    """Copies cells whose addresses ascend."""
+    """Copy cells whose addresses ascend."""
     base = int(begins[0])
     bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)
     bounds[:, 0], bounds[:, 1] = begins - base, ends - base

@@ -102,7 +102,7 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
 
 
 def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
-    """Partitions that a job has read and topics no longer have, a sentence each.
+    """Return partitions that a job has read and topics no longer have, a sentence each.
 
     They exclude offsets that retention has deleted, which the reader reports.
     """

@@ -48,7 +48,7 @@ class OffsetRange:
 
 
 def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """Merges neighbouring ranges of one partition that touch."""
+    """Merge neighbouring ranges of one partition that touch."""
     joined_ranges: list[OffsetRange] = []
     for part in ranges:
         last = joined_ranges[-1] if joined_ranges else None
@@ -141,7 +141,7 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
 
 
 def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
-    """Describes the offsets that a topic has dropped before they were read.
+    """Describe the offsets that a topic has dropped before they were read.
 
     Args:
         position: the offsets up to which the job has read.

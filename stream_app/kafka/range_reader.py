@@ -366,7 +366,7 @@ def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]
 
 
 def _next_size(messages: int, batch: pa.RecordBatch) -> int:
-    """Messages for a batch of the usual size, if their size stays the same."""
+    """Return the number of messages for a batch of the usual size, if messages keep their size."""
     fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
     return max(1, min(fitting, messages * 8, BATCH_MESSAGES))
 

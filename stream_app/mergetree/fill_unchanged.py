@@ -183,7 +183,7 @@ class _Before:
 
     @property
     def asked_keys(self) -> Indices:
-        """Return the beginnings of the keys that must be looked up in the table."""
+        """The beginnings of the keys that must be looked up in the table."""
         return np.unique(self.starts[self.sources < 0])
 
     def values(

@@ -186,7 +186,42 @@ def _rows_near(
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
     begins[stored.key_places[nearest]] = starts[nearest]
     is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_places]
+    is_near &= _agrees(changes_of_keys, stored, rule)
     return rows, _by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
+
+
+def _agrees(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
+    """Return which hidden changes the versions of their keys confirm: bool [n].
+
+    A hidden value lies in a version with its tracked values, and a hidden delete in none. Others
+    were replaced by a newer change of their moment, which the bucket no longer keeps::
+
+        versions        [10 to 30, A], [40 to null, B]
+        hidden          [20 A, 20 B, 35 deleted, 50 deleted]
+        agrees          [T,    F,    T,          F]
+
+    Args:
+        stored: all versions of the keys, by key and start.
+    """
+    columns = rule.columns
+    both = pa.concat_batches([stored.rows, hidden.rows])
+    count, start = stored.rows.num_rows, _integers(both.column(columns.valid_from))
+    places = np.concatenate([stored.key_places, hidden.key_places])
+    is_hidden = np.arange(len(places)) >= count
+    order = np.lexsort((is_hidden, start, places))
+    nearest = np.empty(len(places), np.int64)  # the row of the version that begins last
+    nearest[order] = order[
+        np.maximum.accumulate(np.where(is_hidden[order], 0, np.arange(len(order))))
+    ]
+    version, at = nearest[count:], start[count:]
+    is_covered = (version < count) & (places[version] == places[count:])
+    valid_to = both.column(columns.valid_to)
+    ends = _integers(pc.fill_null(integer_view(valid_to), np.iinfo(np.int64).max))
+    is_covered &= at < ends[version]
+    values = row_codes([value_codes(both.column(name)) for name in rule.tracked], len(places))
+    is_same = values[version] == values[count:]
+    agrees: Mask = np.where(is_retract(hidden.rows), ~is_covered, is_covered & is_same)
+    return agrees
 
 
 def _by_age(rows: pa.RecordBatch) -> pa.RecordBatch:

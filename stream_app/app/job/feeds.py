@@ -137,7 +137,7 @@ class JobFeeds:
         events: EventLog,
         sources: SourceTableCheck | None = None,
     ) -> TableFeed:
-        """Make the job of a table, register it for `close`, and return the table\'s feed."""
+        """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
             table = table.counted(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)

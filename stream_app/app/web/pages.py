@@ -123,7 +123,7 @@ _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
 def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
-    """Groups of neighbours with the same first value."""
+    """Return groups of neighbours with the same first value."""
     return [(first, list(those)) for first, those in groupby(rows, key=itemgetter(0))]
 
 

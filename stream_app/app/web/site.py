@@ -206,7 +206,9 @@ class WarehouseSite(Site):
         return paths
 
     def _folders(self, path: str) -> list[str]:
-        """Names of folders; no table has a name that is not Unicode, and no page can show it."""
+        """Return names of folders; no table has a name that is not Unicode, and no page can
+        show it.
+        """
         names = [status.name for status in self.files.list_status(path) if status.is_folder]
         return [name for name in names if _is_unicode(name)]
 

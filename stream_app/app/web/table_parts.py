@@ -205,7 +205,7 @@ def quarantined_kinds(
 
 
 def by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
-    """Records by kind of reason, the most frequent first.
+    """Return records by kind of reason, the most frequent first.
 
     Args:
         records: the newest first; when there are `QUARANTINED_READ`, there may be more.

@@ -100,12 +100,12 @@ def images_of(
 
     An UPDATE of two rows, and a DELETE::
 
-    data        [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
-    old         [[{a: 7}, {b: 8}], null]
-    message     [0, 0, 1]
-    old_places  [0, 1, -1]
-    before      [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
-    after       [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
+        data        [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
+        old         [[{a: 7}, {b: 8}], null]
+        message     [0, 0, 1]
+        old_places  [0, 1, -1]
+        before      [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
+        after       [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
     database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
     message_ops, data_rows, old_rows = ops_of(kind, OPS), _ListRows.of(data), _ListRows.of(old)

@@ -68,7 +68,9 @@ def _unusual_widths(values: pa.Array) -> Bools:
 
 
 def _unscaled(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
-    """Numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their precision."""
+    """Return numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their
+    precision.
+    """
     buffers = [values.buffers()[0] if values.null_count else None, pa.py_buffer(_wide(values))]
     if buffers[0] is not None and values.offset:
         buffers[0] = pa.array(valid_of(values)).buffers()[1]

@@ -22,7 +22,7 @@ def wire_value(  # noqa: C901 - a line for each kind of column
     """Convert one value of a single record for `cast_column`.
 
     Args:
-        kind, text: the value's JSON kind, and its text: the characters of a string, or JSON.
+        json_kind, text: the value's JSON kind, and its text: the characters of a string, or JSON.
 
     Returns:
         The kind for the cast, and the Python value that corresponds to its wire type.

@@ -102,5 +102,5 @@ def _check(letter: str, count: int) -> None:
 
 
 def unit_of(parts: tuple[PatternPart, ...]) -> int:
-    """Seconds between changes of the text, at least; `NANO`: it changes within a second."""
+    """Return seconds between changes of the text, at least; `NANO`: it changes within a second."""
     return min((LETTERS[part.text].unit for part in parts if part.count), default=DAY)

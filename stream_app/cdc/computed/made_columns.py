@@ -228,7 +228,7 @@ def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
 
 
 def key_problems(made_columns: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:
-    """Problems of a primary key with made columns, whose rows could not be found again."""
+    """Yield problems of a primary key with made columns, whose rows could not be found again."""
     for name in primary_keys:
         if name in made_columns.names and not made_columns.is_stable(name):
             yield (

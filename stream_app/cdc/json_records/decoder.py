@@ -88,8 +88,8 @@ class PlacedValues:
         return replace(self, values=values, index=self.index[rows])
 
     def slices(self) -> Iterator[PlacedValues]:
-        """Parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value is
-        larger.
+        """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value
+        is larger.
         """
         offsets = offsets_of(self.values)
         start = 0

@@ -69,7 +69,7 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
 
 
 def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
-    """Messages of a dialect without the suspects, each with the class of its first record.
+    """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.

@@ -67,7 +67,7 @@ def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bool
 
 
 def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
-    """Rows with the column `UNCHANGED`, when values of them are left out.
+    """Return rows with the column `UNCHANGED`, when values of them are left out.
 
     Args:
         unchanged: name of a column → bool [m]; where its value is left out.

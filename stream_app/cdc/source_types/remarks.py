@@ -57,7 +57,9 @@ def column_remarks(
 
 
 def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
-    """Remarks that a time of day is stored in another type than TIME, or loses digits in it."""
+    """Yield remarks that a time of day is stored in another type than TIME, or loses digits in
+    it.
+    """
     if not stored.alternatives or stored.data_type.root is TypeRoot.VARIANT:
         return
     root = stored.data_type.root
@@ -81,7 +83,7 @@ def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[
 def _lost_by_connector(
     literal: str, semantic: str, parameters: Mapping[str, str]
 ) -> Iterator[Remark]:
-    """Remarks on values that the connector loses before it writes a message."""
+    """Yield remarks on values that the connector loses before it writes a message."""
     source = str(parameters.get(SOURCE_TYPE, "")).upper()
     if literal == "int64" and source.startswith("BIGINT UNSIGNED"):
         yield Remark(

@@ -128,7 +128,7 @@ class OwnTable:
         )
 
     def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
-        """Messages that are not taken, and the names of their source tables."""
+        """Return messages that are not taken, and the names of their source tables."""
         if not self.choice.own_names and not self.choice.others:
             return {}
         topics = messages.column("topic").to_pylist()

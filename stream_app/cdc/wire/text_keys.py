@@ -74,7 +74,7 @@ class TextKeys:
 
 
 def text_objects(keys: pa.Array, name: str) -> pa.Array:
-    """Keys of text as JSON objects of one field, null where they are: binary [n]."""
+    """Return keys of text as JSON objects of one field, null where they are: binary [n]."""
     texts = keys
     for plain, escaped in _ESCAPES:
         texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)

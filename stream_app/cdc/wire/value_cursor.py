@@ -53,7 +53,9 @@ class AvroValues:
 
 
 def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
-    """Signed numbers from their zigzag encoding, which folds the sign into the lowest bit: [n]."""
+    """Return signed numbers from their zigzag encoding, which folds the sign into the lowest
+    bit: [n].
+    """
     lowest = np.uint64(1)
     return ((numbers >> lowest) ^ (~(numbers & lowest) + lowest)).view(np.int64)
 
@@ -154,11 +156,11 @@ class ValueCursor:
         return following
 
     def _longs(self, rows: Int64s) -> Int64s:
-        """Numbers of variable length, zigzag: int64 [m]."""
+        """Return numbers of variable length, zigzag: int64 [m]."""
         return from_zigzag(self._varints(rows))
 
     def _varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
-        """Numbers of variable length, least significant seven bits first: uint64 [m]."""
+        """Return numbers of variable length, least significant seven bits first: uint64 [m]."""
         at = self.at[rows]
         first = self._data[at]
         at = at + 1
@@ -208,7 +210,7 @@ class ValueCursor:
         self.at[rows] = self._limit
 
     def binary(self, values: AvroValues, intact: Bools) -> pa.Array:
-        """Bytes as an array, for the kept messages: binary.
+        """Return bytes as an array, for the kept messages: binary.
 
         Args:
             intact: bool [n]; no broken message.

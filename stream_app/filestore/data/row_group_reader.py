@@ -220,7 +220,7 @@ def _counts(rows: int, most: int) -> Iterator[int]:
 def _side_by_side(
     streams: Sequence[Iterator[pa.RecordBatch]], row_count: int
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Batches of all streams with the same rows; `row_count` rows together.
+    """Yield batches of all streams with the same rows; `row_count` rows together.
 
     Raises:
         CorruptFileError: a stream ends before.

@@ -164,7 +164,8 @@ def read_blob_index(source: Source, row_count: int) -> BlobIndex:
 
 
 def zigzag_varints(data: bytes) -> Rows:
-    """Numbers as Paimon packs them: 7 bits a byte, the least first, and the sign in the last bit.
+    """Return numbers as Paimon packs them: 7 bits a byte, the least first, and the sign in the last
+    bit.
 
     The bytes ``02 03 80 01`` are the numbers ``[1, -2, 64]``.
 
@@ -186,7 +187,7 @@ def zigzag_varints(data: bytes) -> Rows:
 
 
 def blob_windows(sizes: Rows, batch_rows: int) -> Iterator[tuple[int, int]]:
-    """Rows that are read together: begin and end of each window.
+    """Yield rows that are read together: begin and end of each window.
 
     A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """

@@ -25,7 +25,7 @@ COMPLAINTS = (
 
 
 def rows_of_a_batch(row_bytes: float, batch_rows: int) -> int:
-    """Return the rows of a batch: at most `batch_rows`, and about `BATCH_BYTES`."""
+    """Return the number of rows of a batch: at most `batch_rows`, and about `BATCH_BYTES`."""
     return max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
 
 

@@ -199,7 +199,7 @@ class PagedGroups:
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:
-        """Return the columns' places in the file; None if a column cannot be read by pages."""
+        """The columns' places in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
         plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}

@@ -141,7 +141,7 @@ def compared(positions: LogPositions, at: Sequence[int]) -> Int64s:
 
 
 def ranks_of(positions: LogPositions) -> Int64s:
-    """Numbers that have the order of positions: int64 [n]; equal ones have the same."""
+    """Return numbers that have the order of positions: int64 [n]; equal ones have the same."""
     order = np.lexsort(positions.T[::-1])
     in_order = positions[order]
     ranks = np.empty(len(order), np.int64)

@@ -186,7 +186,7 @@ def _empty(layout: KeyValueLayout) -> pa.RecordBatch:
 def key_matches(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
 ) -> tuple[Indices, Indices]:
-    """Matches keys with rows.
+    """Match keys with rows.
 
     Three keys and four rows::
 

@@ -81,7 +81,7 @@ class GroupedChanges:
 
     @cached_property
     def free(self) -> SegmentChanges:
-        """Return the changes of columns without a group, on which deletes have no effect."""
+        """The changes of columns without a group, on which deletes have no effect."""
         return self._changes(np.where(self.adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
 
     def value(

@@ -82,9 +82,12 @@ def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
 
 
 def has_text(data_type: DataType) -> bool:
-    """Return whether values of a type have a canonical text: scalars, and arrays of such values."""
+    """Return whether values of a type have a canonical text: scalars, and arrays of such values.
+
+    The text of bytes has no length. So an array of one empty value would have the text of `[]`.
+    """
     if data_type.root is TypeRoot.ARRAY:
-        return all(map(has_text, data_type.inner))
+        return all(has_text(inner) and inner.root not in BINARY_ROOTS for inner in data_type.inner)
     return not data_type.is_nested
 
 

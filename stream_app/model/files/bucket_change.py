@@ -67,13 +67,13 @@ class BucketChange:
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
-        """Return the files that are new on disk: changelog files, and unmoved data files."""
+        """The files that are new on disk: changelog files, and unmoved data files."""
         old = {file.file_name for file in self.removed}
         return (*(file for file in self.added if file.file_name not in old), *self.changelog)
 
     @property
     def written_index(self) -> tuple[IndexManifestEntry, ...]:
-        """Return the index files that are new on disk."""
+        """The index files that are new on disk."""
         return tuple(entry for entry in self.index if entry.kind is FileKind.ADD)
 
 

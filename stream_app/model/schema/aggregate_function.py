@@ -55,7 +55,7 @@ class FunctionTraits:
 
     @property
     def fitting(self) -> str:
-        """Return a text about the types that the function accepts."""
+        """A text about the types that the function accepts."""
         if self.unbounded:
             return "STRING"
         row_types = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}

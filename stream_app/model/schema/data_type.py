@@ -162,7 +162,7 @@ class DataType:
 
     @property
     def inner(self) -> tuple[DataType, ...]:
-        """Return the types one level inside."""
+        """The types one level inside."""
         inner = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
         return (*inner, *(field.data_type for field in self.fields))
 
@@ -370,7 +370,7 @@ class RowType:
 
     @property
     def highest_id(self) -> int:
-        """Return the largest id of columns and nested fields; -1 without any."""
+        """The largest id of columns and nested fields; -1 without any."""
         ids = (field_id for field in self.fields for field_id in field.data_type.field_ids())
         return max((*(field.field_id for field in self.fields), *ids), default=-1)
 

@@ -64,7 +64,9 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
 
 
 def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[SplitGroup]:
-    """Splits of a bucket whose files are joined by the numbers of their rows, in their order."""
+    """Return splits of a bucket whose files are joined by the numbers of their rows, in their
+    order.
+    """
     packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
     return [
         SplitGroup(

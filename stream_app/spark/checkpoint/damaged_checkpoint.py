@@ -36,7 +36,7 @@ def check_whole(checkpoint: Path) -> None:
 
 
 def empty_files(checkpoint: Path) -> list[str]:
-    """Spark's files that are empty or contain only zeros, as after a power cut."""
+    """Return Spark's files that are empty or contain only zeros, as after a power cut."""
     files = [checkpoint / "metadata"]
     for folder in ("offsets", "commits", "sources/0"):
         files += sorted((checkpoint / folder).glob("[0-9]*"))

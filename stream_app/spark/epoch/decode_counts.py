@@ -227,7 +227,7 @@ def counts_of_batch(
 
 
 def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
-    """Counts to subtract from those of decoding tasks: rows that the writer refused.
+    """Return counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
         refused: the columns of `mergetree.fill_unchanged.RestoredRows.refused`.
@@ -238,7 +238,7 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
 
 
 def _kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
-    """Rows of each kind: int64 [len(RowKind)]."""
+    """Return rows of each kind: int64 [len(RowKind)]."""
     return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
 
 

@@ -51,7 +51,7 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
 
 
 def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Rows that the writer refused, as bad records of `BAD_RECORD_SCHEMA`.
+    """Return rows that the writer refused, as bad records of `BAD_RECORD_SCHEMA`.
 
     Args:
         refused: at least one; the columns of `mergetree.fill_unchanged.RestoredRows.refused`.

@@ -166,7 +166,7 @@ class TableFeed:
         return not plan.first_offsets and not self.job.buckets_stand(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
-        """Warnings about columns and expectations since the last call."""
+        """Return warnings about columns and expectations since the last call."""
         warnings, self._warnings = self._warnings, []
         return warnings
 

@@ -155,7 +155,7 @@ def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterat
 
 
 def _without_ends(lines: bytes, count: int) -> pa.Array:
-    """Lines as values, binary [count], without the line feeds that end them.
+    """Return lines as values, binary [count], without the line feeds that end them.
 
     A value and the line feed behind it are two neighbours in memory, of which every second is kept.
     """

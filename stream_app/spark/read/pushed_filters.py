@@ -160,7 +160,7 @@ def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
 
 
 def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:
-    """Nanoseconds since 1970; None if column or value is finer than Spark's microseconds."""
+    """Return nanoseconds since 1970; None if column or value is finer than Spark's microseconds."""
     has_zone = value.tzinfo is not None
     if data_type.root not in TIMESTAMP_ROOTS or data_type.precision > _SPARK_TIMESTAMP_DIGITS:
         return None

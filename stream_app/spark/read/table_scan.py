@@ -155,7 +155,7 @@ class ChangesScan:
         return replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
-        """Parts of several files or buckets each."""
+        """Return parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, VersionBounds):
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)

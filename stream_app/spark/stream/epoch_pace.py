@@ -107,7 +107,7 @@ class Pace(Protocol):
         ...
 
     def pause(self, *, is_full: bool) -> float:
-        """Seconds from the last look to the next.
+        """Return seconds from the last look to the next.
 
         Args:
             is_full: the epoch is as large as epochs may be, and messages are left.

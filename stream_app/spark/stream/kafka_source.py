@@ -100,7 +100,7 @@ class KafkaSource:
         return frame.select(*MESSAGE_SCHEMA.names)
 
     def options(self, cores: int) -> dict[str, str]:
-        """Options of Spark's source."""
+        """Return options of Spark's source."""
         options = {f"kafka.{key}": value for key, value in CLIENT_DEFAULTS.items()}
         options |= {f"kafka.{key}": value for key, value in self.kafka_options.items()}
         options |= {

@@ -55,7 +55,7 @@ def changelog_findings(
 def consumer_findings(
     consumer: Consumer, earliest: int | None, latest: int | None, where: str
 ) -> Iterator[Finding]:
-    """Findings about a consumer's next snapshot.
+    """Yield findings about a consumer's next snapshot.
 
     Args:
         earliest: the first snapshot or changelog whose changes can be read; None without one.

@@ -36,7 +36,7 @@ class CommitBase:
         return (self.latest.next_row_id if self.latest else None) or 0
 
     def total_records(self) -> int:
-        """Return the rows of all files, counted if the snapshot does not record the number."""
+        """Return the number of rows of all files, which are counted if the snapshot lacks it."""
         if self.latest is None:
             return 0
         if self.latest.total_record_count is not None:

@@ -39,7 +39,7 @@ class BackPressure:
         return max(self.sorted_runs().values(), default=0)
 
     def over_stop_trigger(self) -> int:
-        """Return the buckets that must be compacted before they take more files.
+        """Return the number of buckets that must be compacted before they take more files.
 
         It omits buckets whose compaction keeps failing, because the other buckets must not wait for
         them.

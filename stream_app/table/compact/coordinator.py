@@ -194,7 +194,7 @@ class CompactCoordinator:
         return running
 
     def waiting_rows(self) -> int:
-        """Return the rows of known buckets that wait for a compaction. Any thread may call it."""
+        """Return how many rows of known buckets wait for a compaction. Any thread may call it."""
         rule, num_levels = self.table.visibility, self.table.options.num_levels
         if rule is Visibility.ANY_LEVEL:
             return 0

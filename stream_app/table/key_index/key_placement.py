@@ -160,7 +160,7 @@ class _PlacedRows:
 
     @cached_property
     def cannot_move(self) -> Int64s:
-        """Return the rows that change partition but omit a value, which only the older row has."""
+        """The rows that change partition but omit a value, which only the older row has."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
         placed = self._decided.placed

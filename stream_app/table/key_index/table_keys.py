@@ -119,7 +119,7 @@ class TableKeys:
 
     @property
     def _read_type(self) -> RowType:
-        """Return the columns of the index's key and of the key in the bucket."""
+        """The columns of the index's key and of the key in the bucket."""
         schema = self.table.schema
         names = [
             name

@@ -62,7 +62,7 @@ class ProtectedVersions:
 
     @property
     def others_changelogs(self) -> frozenset[str]:
-        """Return the changelog lists of other branches; a tag does not keep its changelog."""
+        """The changelog lists of other branches; a tag does not keep its changelog."""
         versions = (version for branch in self.others for version in branch)
         untagged = (version for version in versions if version.kind is not VersionKind.TAG)
         lists = (_content(version).changelog_manifest_list for version in untagged)

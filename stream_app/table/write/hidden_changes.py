@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +37,7 @@ from stream_app.table.versions.index_manifests import index_manifest
 _PREFIX = "hidden"
 """Names are ``hidden-SCHEMA-NUMBER-…``, with the schema's id and the number of the writing."""
 _CACHED_BYTES = 256 << 20
+_INT64_MIN = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class HiddenChangesOfBucket:
     """Implements `mergetree.file_access.HiddenChanges`.
 
     Attributes:
-        late: how much older than the newest change a merged file's changes may be.
+        late_ms: how much older than the newest change a merged file's changes may be.
     """
 
     table: FileStoreTable
     partition: bytes
     bucket: int
     columns: HistoryColumns
-    late: timedelta
+    late_ms: int
     _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
 
@@ -87,7 +87,7 @@ class HiddenChangesOfBucket:
             partition=partition,
             bucket=bucket,
             columns=columns,
-            late=timedelta(milliseconds=late_ms),
+            late_ms=late_ms,
         )
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
@@ -132,7 +132,8 @@ class HiddenChangesOfBucket:
         order, last = key_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.columns.valid_from)
-        return rows.filter(pc.greater_equal(starts, pc.subtract(pc.max(starts), self.late)))
+        least = int(pc.max(integer_view(starts)).as_py()) - self.late_ms * _per_ms(starts.type)
+        return rows.filter(pc.greater_equal(integer_view(starts), max(least, _INT64_MIN)))
 
     @property
     def _next_number(self) -> int:
@@ -244,6 +245,11 @@ def _as_data_file(entry: IndexManifestEntry) -> DataFileMeta:
         schema_id=schema_id,
         level=0,
     )
+
+
+def _per_ms(timestamps: pa.DataType) -> int:
+    """Return how many units of a timestamp are a millisecond, or more for seconds."""
+    return {"s": 1, "ms": 1, "us": 1000, "ns": 1_000_000}[timestamps.unit]
 
 
 def _with_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:

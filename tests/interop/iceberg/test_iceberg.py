@@ -156,7 +156,7 @@ def test_what_is_not_published_comes_with_the_next_commit(
     assert_same(iceberg.read(metadata_of(table)), table)
 
 
-def test_a_version_whose_hint_is_missing_is_gone_on_with(
+def test_publishing_continues_from_a_version_without_hint(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     """Its writer died in between, or a hint was lost after a rollback had raised the numbers."""

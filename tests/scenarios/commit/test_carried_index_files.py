@@ -81,7 +81,7 @@ def test_an_index_file_is_replaced(tmp_path: Path) -> None:
     assert keys(table) == [0, 3, 4, 5]
 
 
-def test_who_replaces_an_index_file_that_is_gone_is_refused(tmp_path: Path) -> None:
+def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     first = written(table, 0)
     old = marked(table, first, 1)

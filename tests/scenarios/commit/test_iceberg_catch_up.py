@@ -115,7 +115,7 @@ def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
     }
 
 
-def test_a_rollback_is_gone_on_with(published: Published) -> None:
+def test_the_catch_up_continues_after_a_rollback(published: Published) -> None:
     table = published.small.table
     roll_back(table, plan_rollback(table, table.snapshots.snapshot(2)), resets_consumers=False)
     assert published.newest()["current-snapshot-id"] == 2

@@ -115,7 +115,7 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
 
 
 @pytest.mark.parametrize("is_append", [False, True])
-def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
+def test_a_late_committer_dies_before_its_check(is_append: bool) -> None:
     """Only `check` sees its snapshot, and the next expiry takes it."""
     story, work = a_table(is_append=is_append), write_epoch(3, row(50, "late"))
     whole = Actor(copy_of(story), work)

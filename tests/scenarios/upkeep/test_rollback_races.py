@@ -166,7 +166,7 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
 
 
 @pytest.mark.parametrize("work", [go_back, expire])
-def test_who_is_interrupted_before_he_deletes_takes_back_what_he_announced(
+def test_a_rollback_interrupted_before_its_deletions_withdraws_its_announcement(
     story: FileStoreTable, work: Callable[[FileStoreTable], None]
 ) -> None:
     table = copy_of(story)

@@ -25,7 +25,7 @@ class HiddenInMemory:
         parts = [pa.RecordBatch.from_pylist([], schema=self._schema)]
         for batch in self.batches:
             starts = integer_view(batch.column(self._start)).to_numpy(zero_copy_only=False)
-            if since is not None and starts.max() < since:
+            if not len(starts) or (since is not None and starts.max() < since):
                 continue
             at, rows = rows_with_keys(keys, batch, keys.schema.names)
             places.append(at)
@@ -37,6 +37,17 @@ class HiddenInMemory:
         at = rows.schema.get_field_index(SEQUENCE_NUMBER)
         numbers = pa.repeat(pa.scalar(len(self.batches), pa.int64()), rows.num_rows)
         self.batches.append(rows.set_column(at, rows.schema.field(at), numbers))
+
+    def drop(self, row: int) -> None:
+        """Drop one change, as a merge of files drops an old one."""
+        count = sum(batch.num_rows for batch in self.batches)
+        row %= max(count, 1)
+        for number, batch in enumerate(self.batches):
+            if row < batch.num_rows:
+                kept_rows = np.delete(np.arange(batch.num_rows), row)
+                self.batches[number] = rows_at(batch, kept_rows)
+                return
+            row -= batch.num_rows
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """Write nothing."""

@@ -51,7 +51,7 @@ def test_a_store(location: str, other: str, *, same: bool) -> None:
     assert is_same_location(other, location) is same
 
 
-def test_a_location_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(UsageError, match="file system that stream_app does not support"):
         is_same_location("ftp://host/t", "/t")
 

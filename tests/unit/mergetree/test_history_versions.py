@@ -114,9 +114,10 @@ def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Ev
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, 10, 21]), KEYS, st.sampled_from([None, "x", "y"]))),
     st.lists(st.integers(0, 50), max_size=5),
+    st.lists(st.integers(0, 50), max_size=4),
 )
-def test_changes_in_order_give_the_versions_of_auto_cdc(
-    steps: list[tuple[int, int, str | None]], cuts: list[int]
+def test_changes_in_order_give_the_versions_of_auto_cdc_whatever_is_dropped(
+    steps: list[tuple[int, int, str | None]], cuts: list[int], drops: list[int]
 ) -> None:
     moment, events = 0, []
     for key, step, value in steps:
@@ -125,6 +126,8 @@ def test_changes_in_order_give_the_versions_of_auto_cdc(
     table = TableOfVersions()
     for batch in batches_of(events, cuts):
         table.write(batch)
+        for row in drops:
+            table.hidden.drop(row)
     assert table.versions() == versions_of(events)
 
 

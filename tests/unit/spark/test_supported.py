@@ -19,7 +19,7 @@ def test_a_patch_release_is_as_its_minor_version(tried: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["3.5.8", "4.4.0", "5.0.0", "4.30.0"])
-def test_a_spark_that_nobody_has_tried_is_refused_with_a_way_out(other: str) -> None:
+def test_an_untested_spark_is_refused_with_a_remedy(other: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_spark(other)
     assert caught.value.problem == (

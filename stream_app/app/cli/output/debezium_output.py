@@ -52,7 +52,7 @@ class DebeziumMessages:
     keys: tuple[str, ...]
 
     def values(self, batch: ChangelogBatch) -> tuple[pa.Array, pa.Array]:
-        """Keys (null without a primary key) and values of the messages, as strings."""
+        """Return keys (null without a primary key) and values of the messages, as strings."""
         rows = batch.rows
         kinds = pc.index_in(rows.column(ROW_KIND), value_set=_KINDS).to_numpy()
         pairs = self._pairs(rows, kinds)

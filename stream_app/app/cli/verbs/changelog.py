@@ -211,7 +211,7 @@ def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
 
 
 def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows with `_row_kind` and `_snapshot` in front of the table's columns."""
+    """Yield rows with `_row_kind` and `_snapshot` in front of the table's columns."""
     for batch in batches:
         kinds, *columns = batch.rows.columns
         number = with_constant(batch.snapshot_id, pa.int64(), batch.rows.num_rows)

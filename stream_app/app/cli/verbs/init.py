@@ -260,7 +260,9 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
-    """Settings of Kafka's client for the written file, without secrets, which the user adds."""
+    """Return settings of Kafka's client for the written file, without secrets, which the user
+    adds.
+    """
     return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
 
 

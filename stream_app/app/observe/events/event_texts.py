@@ -103,7 +103,7 @@ def idle_event(report: IdleReport) -> Event:
 
 
 def rounded_parts(parts: EpochSeconds) -> dict[str, float]:
-    """Seconds by part, for a log."""
+    """Return seconds by part, for a log."""
     return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 
 

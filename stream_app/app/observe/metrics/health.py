@@ -55,7 +55,7 @@ def alive_problems(state: JobMoment) -> list[str]:
 
 
 def staleness_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """Reasons why the tables may be behind; see `ready_problems`."""
+    """Return reasons why the tables may be behind; see `ready_problems`."""
     problems = []
     if state.looked_s is None:
         problems.append("the source has not been looked at yet")

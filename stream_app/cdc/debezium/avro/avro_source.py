@@ -189,7 +189,7 @@ class _Schema:
     root: AvroType
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
-        """Strings [n] of database, schema and table; bool [n]: which messages have them."""
+        """Return strings [n] of database, schema and table; bool [n]: which messages have them."""
         walk, message = cursor_over(values, self.root)
         intact = ~walk.broken()
         source = self._source(message)

@@ -120,7 +120,7 @@ class ProtobufCursor(ValueCursor):
             self._fixed(rows, 8 if wire_type == WIRE_64 else 4)
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Starts and lengths of values; the cursors stand behind them."""
+        """Return starts and lengths of values; the cursors stand behind them."""
         lengths = self._varints(rows).view(np.int64)
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None

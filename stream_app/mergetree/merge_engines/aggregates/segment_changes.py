@@ -198,7 +198,7 @@ class SegmentChanges(Segments):
 
     @cached_property
     def newest_values(self) -> Indices:
-        """Return the row of each segment's newest value, null or not; -1 if it was undone."""
+        """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest
         place = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))

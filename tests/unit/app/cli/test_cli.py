@@ -53,7 +53,7 @@ def test_errors(
     assert capsys.readouterr().err == said
 
 
-def test_what_nobody_expected_is_shown_with_its_trace(
+def test_an_unexpected_error_is_shown_with_its_trace(
     verb: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb.run = lambda _: 1 // 0
