@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_app.mergetree.history_versions import HistoryRule, history_windows
@@ -118,6 +118,12 @@ def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Ev
     st.lists(st.integers(0, 50), max_size=10),
     st.lists(st.booleans(), max_size=10),
     st.sampled_from([frozenset(), frozenset({"n"})]),
+)
+@example(
+    [(1, 0, "x"), (1, 0, "x"), (0, 0, "y"), (21, 0, "y")],
+    [1, 2, 3],
+    [False, False, True],
+    frozenset({"n"}),
 )
 def test_changes_in_order_give_the_versions_of_auto_cdc_whatever_is_dropped(
     steps: list[tuple[int, int, str | None]],
