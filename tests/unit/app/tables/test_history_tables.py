@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
+from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.planning.schema.schema_changes import DropColumn, SetOption
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.histories.auto_cdc import Event, Version, versions_of
@@ -150,6 +153,14 @@ def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
     ]
 
 
+def hidden_files(table: FileStoreTable) -> list[IndexFileMeta]:
+    """The files of hidden changes in the newest snapshot."""
+    snapshot = table.snapshots.latest()
+    assert snapshot is not None
+    entries = index_manifest(table, snapshot.index_manifest).entries
+    return [entry.index_file for entry in entries if entry.holds_hidden_changes]
+
+
 def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
     late = {"orders.options.history.late-changes": TableSetting("10 s")}
     job = DatabaseJob(tmp_path, tables=HISTORY | late)
@@ -157,13 +168,7 @@ def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -
     for second in range(1, 33):
         job.run(change("shop.orders", image, at_ms=1000 * second))
     table = job.table("orders")
-    snapshot = table.snapshots.latest()
-    assert snapshot is not None
-    hidden = [
-        entry.index_file
-        for entry in index_manifest(table, snapshot.index_manifest).entries
-        if entry.holds_hidden_changes
-    ]
+    hidden = hidden_files(table)
     assert 1 <= len(hidden) <= 4
     assert 10 <= sum(file.row_count for file in hidden) <= 22
     on_disk = [path.name for path in Path(table.location).rglob("hidden-*")]
@@ -252,3 +257,15 @@ def test_a_column_of_the_history_cannot_be_dropped(tmp_path: Path) -> None:
         UsageError, match=r"history\.valid-to names 'valid_to', which is not a column"
     ):
         alter_table(job.table("orders"), [DropColumn(name="valid_to")])
+
+
+def test_a_rescale_says_that_it_drops_hidden_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    job.run(*orders([1, 2, 3], "a", 1000), *orders([1, 2, 3], "a", 2000))
+    location = job.table("orders").location
+    assert main(["rescale", location, "--buckets", "3", "--dry-run"]) == 0
+    assert "their hidden changes are dropped" in capsys.readouterr().out
+    assert main(["rescale", location, "--buckets", "3"]) == 0
+    assert list(hidden_files(job.table("orders"))) == []
