@@ -43,6 +43,7 @@ from stream_app.mergetree.key_value_batch import (
     integer_view,
     is_retract,
     last_of_key,
+    numbered,
     rows_at,
     slices_of_whole_keys,
 )
@@ -147,7 +148,7 @@ def written_versions(
     versions, to_hide = _timelines(rows.select(layout.schema.names), rule)
     if hidden is not None and to_hide.num_rows:
         hidden.add(to_hide)
-    before, after = (_numbered(part, newest) for part in (stored, versions))
+    before, after = (numbered(part, newest) for part in (stored, versions))
     differ = batch_differences(layout, before, after)
     written = (
         differ.changelog(~differ.same_values())
@@ -176,7 +177,7 @@ def _rows_near(
     is_past[:-1] = precedes[1:] & (stored.key_places[1:] == stored.key_places[:-1])
     rows = rows_at(stored.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
-    rows = _with(_numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
+    rows = _with(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
     if hidden is None:
         return rows, rows.slice(0, 0)
     # Without untracked columns an older hidden change can't change a later version.
@@ -237,7 +238,7 @@ def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     columns = rule.columns
     closed = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), closed.num_rows)
-    closed = _with(_numbered(closed, _END_OF_TABLE), VALUE_KIND, kinds)
+    closed = _with(numbered(closed, _END_OF_TABLE), VALUE_KIND, kinds)
     return _with(closed, columns.valid_from, closed.column(columns.valid_to))
 
 
@@ -304,11 +305,6 @@ def _to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
 def _with(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
     at = rows.schema.get_field_index(name)
     return rows.set_column(at, rows.schema.field(at), values)
-
-
-def _numbered(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
-    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    return _with(rows, SEQUENCE_NUMBER, numbers)
 
 
 def _integers(column: pa.Array) -> Indices:

@@ -50,6 +50,12 @@ class KeyValueLayout:
     sequence_descending: bool = False
     constant_names: frozenset[str] = frozenset()
 
+    @property
+    def no_rows(self) -> pa.RecordBatch:
+        """A batch without rows."""
+        columns = [pa.array([], data_type) for data_type in self.schema.types]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
     def rows_at(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
         """Do `rows_at` for rows of one bucket, whose constant columns need not be reordered.
 
@@ -64,6 +70,13 @@ class KeyValueLayout:
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def numbered(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    """Return the rows, which all have this sequence number."""
+    place = rows.schema.get_field_index(SEQUENCE_NUMBER)
+    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+    return rows.set_column(place, rows.schema.field(place), numbers)
 
 
 def integer_view(column: pa.Array) -> pa.Array:

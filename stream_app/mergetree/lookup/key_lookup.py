@@ -164,7 +164,7 @@ class KeyLookup:
                     places.append(key_places + share.start)
                     parts.append(matched)
         if not parts:
-            return np.empty(0, np.int64), _empty(self.layout)
+            return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_places = pa.concat_batches(parts), np.concatenate(places)
         order, last = key_order(candidates, self.layout)
         newest = order[last]
@@ -172,15 +172,10 @@ class KeyLookup:
 
     def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
-            return RowsOfKeys(np.empty(0, np.int64), _empty(self.layout))
+            return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
         key_places, rows = np.concatenate(places), pa.concat_batches(parts)
         order = np.argsort(key_places, kind="stable")
         return RowsOfKeys(key_places[order], rows_at(rows, order))
-
-
-def _empty(layout: KeyValueLayout) -> pa.RecordBatch:
-    columns = [pa.array([], kind) for kind in layout.schema.types]
-    return pa.RecordBatch.from_arrays(columns, schema=layout.schema)
 
 
 def key_matches(

@@ -60,7 +60,7 @@ class VersionLookup:
         names = self.layout.key_names[:-1]
         wanted = WantedKeys(keys, self.key_at, self.key_of)
         places: list[Indices] = [np.empty(0, np.int64)]
-        parts = [_empty(self.layout.schema)]
+        parts = [self.layout.no_rows]
         for file in files:
             share = keys_in(file, wanted, self.file_key_of)
             if not share:
@@ -75,7 +75,3 @@ class VersionLookup:
         newest = order[last]
         alive = newest[~is_retract(rows_at(rows, newest))]
         return RowsOfKeys(key_places[alive], rows_at(rows, alive))
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)

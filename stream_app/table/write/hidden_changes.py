@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.mergetree.key_value_batch import Indices, integer_view, key_order, rows_at
+from stream_app.mergetree.key_value_batch import Indices, integer_view, key_order, numbered, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.index_file_meta import (
@@ -30,7 +30,6 @@ from stream_app.model.files.index_file_meta import (
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
 from stream_app.model.schema.history_columns import HistoryColumns
-from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 
@@ -97,7 +96,7 @@ class HiddenChangesOfBucket:
             CorruptFileError: a file cannot be read.
         """
         places: list[Indices] = [np.empty(0, np.int64)]
-        parts = [_no_rows(self.table.layout().schema)]
+        parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._files()]
         stored = (file.rows for file in files if since is None or file.newest >= since)
         for rows in (*stored, *self._numbered()):
@@ -137,12 +136,13 @@ class HiddenChangesOfBucket:
 
     @property
     def _next_number(self) -> int:
-        return 1 + max((_numbers(entry)[1] for entry in self._files()), default=-1)
+        numbers = (_numbers(self._path(entry))[1] for entry in self._files())
+        return 1 + max(numbers, default=-1)
 
     def _numbered(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
         number = self._next_number
-        return [_with_number(rows, number + place) for place, rows in enumerate(self._added)]
+        return [numbered(rows, number + place) for place, rows in enumerate(self._added)]
 
     def _files(self) -> Sequence[IndexManifestEntry]:
         """Return the bucket's files in the newest snapshot, which has all earlier epochs."""
@@ -158,14 +158,19 @@ class HiddenChangesOfBucket:
         return self._entries
 
     def _file(self, entry: IndexManifestEntry) -> HiddenRows:
-        path = self.table.paths.index_file(self.partition, self.bucket, entry.index_file)
+        path = self._path(entry)
         # Rows are in the table's schema, which may change while this process runs.
         key = f"{path} {self.table.schema.schema_id}"
         return RECENT_HIDDEN.get(key, lambda: self._read(path, entry))
 
+    def _path(self, entry: IndexManifestEntry) -> str:
+        return self.table.paths.index_file(self.partition, self.bucket, entry.index_file)
+
     def _read(self, path: str, entry: IndexManifestEntry) -> HiddenRows:
         reader = self.table.bucket_files(self.partition, self.bucket).reader
-        rows = pa.concat_batches(list(reader.read(path, _as_data_file(entry))))
+        rows = pa.concat_batches(
+            list(reader.read(path, _as_data_file(entry.index_file, *_numbers(path))))
+        )
         starts = integer_view(rows.column(self.columns.valid_from))
         return HiddenRows(rows, pc.max(starts).as_py())
 
@@ -211,27 +216,26 @@ def files_to_merge(row_counts: Sequence[int], added: int) -> list[int]:
     return merged
 
 
-def _numbers(entry: IndexManifestEntry) -> tuple[int, int]:
+def _numbers(path: str) -> tuple[int, int]:
     """Return the schema's id and the number of a file, which its name has.
 
     Raises:
         CorruptFileError: the name is another.
     """
-    name = entry.index_file.file_name
-    match name.split("-")[:3]:
+    match path.rpartition("/")[2].split("-")[:3]:
         case [prefix, schema_id, number] if (
             prefix == _PREFIX and schema_id.isdecimal() and number.isdecimal()
         ):
             return int(schema_id), int(number)
     raise CorruptFileError(
-        f"the file {name!r} of hidden changes has no name of stream_app",
+        f"the index file of type {HIDDEN_CHANGES} does not have the name that stream_app gives it",
+        where=path,
         fix="roll the table back to a tag",
     )
 
 
-def _as_data_file(entry: IndexManifestEntry) -> DataFileMeta:
+def _as_data_file(file: IndexFileMeta, schema_id: int, number: int) -> DataFileMeta:
     """Describe a file as a reader of data files needs it."""
-    file, (schema_id, number) = entry.index_file, _numbers(entry)
     return DataFileMeta(
         file_name=file.file_name,
         file_size=file.file_size,
@@ -248,15 +252,5 @@ def _as_data_file(entry: IndexManifestEntry) -> DataFileMeta:
 
 
 def _per_ms(timestamps: pa.DataType) -> int:
-    """Return how many units of a timestamp are a millisecond, or more for seconds."""
-    return {"s": 1, "ms": 1, "us": 1000, "ns": 1_000_000}[timestamps.unit]
-
-
-def _with_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
-    at = rows.schema.get_field_index(SEQUENCE_NUMBER)
-    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    return rows.set_column(at, rows.schema.field(at), numbers)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
+    """Return how many units of a timestamp, whose precision is at least 3, are a millisecond."""
+    return {"ms": 1, "us": 1000, "ns": 1_000_000}[timestamps.unit]

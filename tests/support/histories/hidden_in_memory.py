@@ -38,16 +38,9 @@ class HiddenInMemory:
         numbers = pa.repeat(pa.scalar(len(self.batches), pa.int64()), rows.num_rows)
         self.batches.append(rows.set_column(at, rows.schema.field(at), numbers))
 
-    def drop(self, row: int) -> None:
-        """Drop one change, as a merge of files drops an old one."""
-        count = sum(batch.num_rows for batch in self.batches)
-        row %= max(count, 1)
-        for number, batch in enumerate(self.batches):
-            if row < batch.num_rows:
-                kept_rows = np.delete(np.arange(batch.num_rows), row)
-                self.batches[number] = rows_at(batch, kept_rows)
-                return
-            row -= batch.num_rows
+    def drop_newest(self) -> None:
+        """Drop the newest file, as a merge drops changes that are too old."""
+        del self.batches[-1:]
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """Write nothing."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_app.mergetree.history_versions import HistoryRule, history_windows
@@ -112,22 +112,35 @@ def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Ev
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0, 1, 10, 21]), KEYS, st.sampled_from([None, "x", "y"]))),
-    st.lists(st.integers(0, 50), max_size=5),
-    st.lists(st.integers(0, 50), max_size=4),
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 21]), st.integers(0, 1), st.sampled_from([None, "x", "y"]))
+    ),
+    st.lists(st.integers(0, 50), max_size=10),
+    st.lists(st.booleans(), max_size=10),
+    st.sampled_from([frozenset(), frozenset({"n"})]),
+)
+@example(
+    [(1, 0, "x"), (1, 0, "x"), (0, 0, "y"), (21, 0, "y")],
+    [1, 2, 3],
+    [False, False, True],
+    frozenset({"n"}),
 )
 def test_changes_in_order_give_the_versions_of_auto_cdc_whatever_is_dropped(
-    steps: list[tuple[int, int, str | None]], cuts: list[int], drops: list[int]
+    steps: list[tuple[int, int, str | None]],
+    cuts: list[int],
+    drops: list[bool],
+    untracked: frozenset[str],
 ) -> None:
     moment, events = 0, []
-    for key, step, value in steps:
+    for step, key, value in steps:
         moment += step  # 0: at the same moment as the change before
         events.append(Event(key, moment, value))
-    table = TableOfVersions()
-    for batch in batches_of(events, cuts):
+    table = TableOfVersions(untracked)  # with an untracked column, all hidden changes are read
+    all_drops = itertools.chain(drops, itertools.repeat(False))
+    for batch, is_dropped in zip(batches_of(events, cuts), all_drops, strict=False):
         table.write(batch)
-        for row in drops:
-            table.hidden.drop(row)
+        if is_dropped:
+            table.hidden.drop_newest()
     assert table.versions() == versions_of(events)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -9,15 +10,18 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
-from stream_app.planning.schema.schema_changes import DropColumn
+from stream_app.model.files.index_file_meta import IndexFileMeta
+from stream_app.planning.schema.schema_changes import DropColumn, SetOption
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.histories.auto_cdc import Event, Version, versions_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.table_writer import read_rows
-from tests.support.messages.database_topic import change
+from tests.support.messages.database_topic import Message, change
 from tests.support.tables.snapshot_chain import check_chain
 
 HISTORY = {
@@ -149,6 +153,14 @@ def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
     ]
 
 
+def hidden_files(table: FileStoreTable) -> list[IndexFileMeta]:
+    """The files of hidden changes in the newest snapshot."""
+    snapshot = table.snapshots.latest()
+    assert snapshot is not None
+    entries = index_manifest(table, snapshot.index_manifest).entries
+    return [entry.index_file for entry in entries if entry.holds_hidden_changes]
+
+
 def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
     late = {"orders.options.history.late-changes": TableSetting("10 s")}
     job = DatabaseJob(tmp_path, tables=HISTORY | late)
@@ -156,18 +168,51 @@ def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -
     for second in range(1, 33):
         job.run(change("shop.orders", image, at_ms=1000 * second))
     table = job.table("orders")
-    snapshot = table.snapshots.latest()
-    assert snapshot is not None
-    hidden = [
-        entry.index_file
-        for entry in index_manifest(table, snapshot.index_manifest).entries
-        if entry.holds_hidden_changes
-    ]
+    hidden = hidden_files(table)
     assert 1 <= len(hidden) <= 4
     assert 10 <= sum(file.row_count for file in hidden) <= 22
     on_disk = [path.name for path in Path(table.location).rglob("hidden-*")]
     assert {file.file_name for file in hidden} <= set(on_disk)
     check_chain(table)
+
+
+def orders(keys: Sequence[int], value: str, at_ms: int, op: str = "u") -> list[Message]:
+    rows = [{"id": key, "v": value, "n": 1} for key in keys]
+    return [change("shop.orders", row, op=op, at_ms=at_ms) for row in rows]
+
+
+@pytest.mark.parametrize("op", ["u", "d"])
+def test_a_hidden_change_that_was_replaced_has_no_effect(tmp_path: Path, op: str) -> None:
+    """The replacing change is dropped with a small file; the replaced one stays in a large file."""
+    late = {"orders.options.history.late-changes": TableSetting("10 s")}
+    job = DatabaseJob(
+        tmp_path, tables=HISTORY | late | {"orders.options.bucket": TableSetting("1")}
+    )
+    many, others = range(1, 60), range(5, 60)
+    job.run(*orders(many, "bern", 1000, op), *orders(many, "bern", 2000, op))
+    job.run(*orders(others, "bern", 9500, op))
+    job.run(*orders([1], "basel", 2000))
+    job.run(*orders([99], "x", 12_500), *orders([99], "x", 12_600))
+    job.run(*orders([1], "oslo", 9000))
+    rows = [row[1:3] + row[4:5] for row in versions(job, "orders") if row[0] == 1]
+    bern = [(1000, 2000, "bern")] if op == "u" else []
+    assert rows == [*bern, (2000, 9000, "basel"), (9000, None, "oslo")]
+
+
+def test_hidden_changes_from_before_a_pause_have_no_wrong_effect(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    job.run(*orders([1], "bern", 1000), *orders([1], "bern", 2000), *orders([2], "x", 2000, "d"))
+    for late, values in (("0 s", [("basel", 2000)]), ("2000000000 d", [("oslo", 1500)])):
+        alter_table(job.table("orders"), [SetOption(key="history.late-changes", value=late)])
+        job.start()
+        job.run(*(m for value, at_ms in values for m in orders([1, 2], value, at_ms)))
+    assert [row[:3] + row[4:5] for row in versions(job, "orders")] == [
+        (1, 1000, 1500, "bern"),
+        (1, 1500, 2000, "oslo"),
+        (1, 2000, None, "basel"),
+        (2, 1500, 2000, "oslo"),
+        (2, 2000, None, "basel"),
+    ]
 
 
 def test_hidden_changes_follow_the_columns(tmp_path: Path) -> None:
@@ -212,3 +257,15 @@ def test_a_column_of_the_history_cannot_be_dropped(tmp_path: Path) -> None:
         UsageError, match=r"history\.valid-to names 'valid_to', which is not a column"
     ):
         alter_table(job.table("orders"), [DropColumn(name="valid_to")])
+
+
+def test_a_rescale_says_that_it_drops_hidden_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    job.run(*orders([1, 2, 3], "a", 1000), *orders([1, 2, 3], "a", 2000))
+    location = job.table("orders").location
+    assert main(["rescale", location, "--buckets", "3", "--dry-run"]) == 0
+    assert "their hidden changes are dropped" in capsys.readouterr().out
+    assert main(["rescale", location, "--buckets", "3"]) == 0
+    assert list(hidden_files(job.table("orders"))) == []

@@ -132,6 +132,11 @@ def _plan_lines(
         files = f"{counted(planned.files, 'file')}, {size_text(planned.bytes)}"
         buckets = counted(planned.after, "bucket")
         yield f"{_name(table, planned)}: {planned.before} → {buckets} ({files})"
+    if plan and table.schema.history is not None:
+        yield (
+            "their hidden changes are dropped: changes that arrive late, from before the rescale, "
+            "may get versions that last too long"
+        )
 
 
 def _name(table: FileStoreTable, planned: PlannedRescale) -> str:
