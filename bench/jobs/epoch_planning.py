@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.tables.job_folders import spark_folder_settings
+from stream_app.app.tables.folder_access import spark_folder_settings
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.client_options import client_options

@@ -26,8 +26,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns

@@ -9,7 +9,7 @@ from tests.tidy.project_files import modules, tree_of
 
 OLD_QUESTIONS = {"has_primary_key", "is_bucket_unaware"}
 MAY_ASK = {
-    "stream_app/model/table_kind.py": "says which kind a table has",
+    "stream_app/model/kind_traits.py": "says which kind a table has",
     "stream_app/model/schema/": "validates a definition's keys",
     "stream_app/model/source/": "merges descriptions of source tables, some without a key",
     "stream_app/table/kinds/": "the kinds themselves",
@@ -27,7 +27,7 @@ def test_nobody_asks_a_table_whether_it_has_a_primary_key() -> None:
         if not name.startswith(tuple(MAY_ASK))
         for node in (*_questions(tree_of(name)), *_truths(tree_of(name)))
     ]
-    assert uses == [], "ask the table's kind (model/table_kind.py)"
+    assert uses == [], "ask the table's kind (model/kind_traits.py)"
 
 
 def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:

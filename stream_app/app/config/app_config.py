@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.expectations_config import ExpectationsConfig
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.source_problems import source_section_problems
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
@@ -275,7 +275,7 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
         yield "stream.non-insert-records", f"'quarantine' {needs}"
 
 
-def _catalog_problems(tables: TablesOfJob) -> Iterator[tuple[str, str]]:
+def _catalog_problems(tables: JobTables) -> Iterator[tuple[str, str]]:
     options, section = tables.catalog, tables.section
     for key, problem in option_problems(options):
         yield f"catalog.{key}", problem

@@ -24,7 +24,7 @@ from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
 from stream_app.app.source.source_connection import unaskable_settings
-from stream_app.app.tables.job_folders import check_folders_writable, make_local
+from stream_app.app.tables.folder_access import check_folders_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError

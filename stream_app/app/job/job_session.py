@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.job_folders import open_folder, spark_folder_settings
+from stream_app.app.tables.folder_access import open_folder, spark_folder_settings
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session

@@ -12,13 +12,13 @@ from typing import ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
-from stream_app.app.tables.job_folders import spark_location
+from stream_app.app.tables.folder_access import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
@@ -52,7 +52,7 @@ class StreamSettings:
         pace: decides when an epoch of the native reader begins.
     """
 
-    job_tables: TablesOfJob
+    job_tables: JobTables
     trigger: str | None
     pace: Pace
     checkpoint: Folder

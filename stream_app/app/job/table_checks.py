@@ -22,7 +22,11 @@ from stream_app.app.tables.first_message_checks import (
     warn_of_first_messages,
 )
 from stream_app.app.tables.format_setup import format_setup
-from stream_app.app.tables.job_table import column_warnings, job_table, wanted_schema
+from stream_app.app.tables.single_table_setup import (
+    column_warnings,
+    open_or_create_table,
+    wanted_schema,
+)
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
@@ -91,7 +95,7 @@ def checked_tables(
         case SingleTable():
             wanted = wanted_schema(job_tables.table, clock)
             warnings = _column_warnings(job_tables, topics, wanted, reads_them=reads_first)
-            return CheckedTable(job_table(job_tables, wanted, clock), warnings)
+            return CheckedTable(open_or_create_table(job_tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(job_tables.source, topics))
             warn_of_first_messages(job_tables, messages, clock)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.secrets import Secrets, hidden
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
@@ -64,7 +64,7 @@ class WatchedJob:
 
 @contextmanager
 def watched_job(
-    tables: TablesOfJob,
+    tables: JobTables,
     stream: StreamConfig,
     secrets: Secrets,
     clock: Clock,
@@ -127,7 +127,7 @@ def watched_job(
 
 @contextmanager
 def _lineage_listeners(
-    tables: TablesOfJob, stream: StreamConfig, secrets: Secrets, clock: Clock
+    tables: JobTables, stream: StreamConfig, secrets: Secrets, clock: Clock
 ) -> Iterator[Sequence[JobListener]]:
     """Within the block, send the run's lineage if the configuration names a service.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.tables.job_folders import not_begun_text
+from stream_app.app.tables.folder_access import not_begun_text
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.spark.checkpoint.held_tables import resume

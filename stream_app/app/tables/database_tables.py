@@ -28,8 +28,8 @@ from stream_app.app.tables.database_schemas import (
     described_sources,
 )
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
-from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_newly_refused
+from stream_app.app.tables.single_table_setup import changes_that_fail, column_warnings
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA

@@ -142,7 +142,7 @@ def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> Evolutio
     """Return the rules by which a table follows its source, or None if it does not.
 
     Args:
-        source: the source's configuration for this table (`TablesOfJob.source_of`).
+        source: the source's configuration for this table (`JobTables.source_of`).
         made_columns: the table's columns that do not come from the source.
     """
     options = source.format_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
@@ -19,11 +19,11 @@ from stream_app.table.opening import (
 )
 
 
-def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -> FileStoreTable:
+def open_job_table(tables: JobTables, path: str, clock: Clock | None = None) -> FileStoreTable:
     """Open a table of a job.
 
     Args:
-        path: the table's path, as `TablesOfJob.path` returns it.
+        path: the table's path, as `JobTables.path` returns it.
 
     Raises:
         TableNotFoundError, UsageError, StorageError: see `open_table` and `open_in_catalog`.
@@ -34,7 +34,7 @@ def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -
 
 
 def create_job_table(
-    tables: TablesOfJob, path: str, wanted: TableSchema, clock: Clock
+    tables: JobTables, path: str, wanted: TableSchema, clock: Clock
 ) -> FileStoreTable:
     """Open a table of a job, or create it if it does not exist.
 
@@ -48,7 +48,7 @@ def create_job_table(
     )
 
 
-def job_table_folder(tables: TablesOfJob, name: str) -> str | None:
+def job_table_folder(tables: JobTables, name: str) -> str | None:
     """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:
@@ -61,7 +61,7 @@ def job_table_folder(tables: TablesOfJob, name: str) -> str | None:
     return None if place is None else place.location
 
 
-def job_catalog(tables: TablesOfJob) -> Catalog:
+def job_catalog(tables: JobTables) -> Catalog:
     """Return the catalog of a job that has one.
 
     Raises:
@@ -70,11 +70,11 @@ def job_catalog(tables: TablesOfJob) -> Catalog:
     return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
 
 
-def job_identifier(tables: TablesOfJob, path: str) -> Identifier:
+def job_identifier(tables: JobTables, path: str) -> Identifier:
     """Return the identifier of a job's table in its catalog.
 
     Args:
-        path: the table's path, as `TablesOfJob.path` returns it.
+        path: the table's path, as `JobTables.path` returns it.
     """
     return Identifier(tables.section.database, path.rstrip("/").rpartition("/")[2])
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.tables.format_setup import takes_aliases
 from stream_app.app.tables.table_pipeline import row_settings
@@ -67,7 +67,7 @@ def statements_of(
 
 
 def evolution_of(
-    tables: TablesOfJob,
+    tables: JobTables,
     name: str,
     table: FileStoreTable,
     state_file: JobStateFile,

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.format_setup import (
@@ -66,7 +66,7 @@ class RowSettings:
     """The settings that decide which rows a table gets from messages.
 
     Attributes:
-        source: the source's configuration for this table (`TablesOfJob.source_of`).
+        source: the source's configuration for this table (`JobTables.source_of`).
         rules: the table's configuration, with its made columns and its filter.
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
@@ -257,7 +257,7 @@ class RowSettings:
 
 
 def row_settings(
-    tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False
+    tables: JobTables, table: FileStoreTable, *, quarantines: bool = False
 ) -> RowSettings:
     """Return the settings of a job's configuration for the rows of a table."""
     return RowSettings(
@@ -271,7 +271,7 @@ def row_settings(
 
 
 def job_pipeline(
-    tables: TablesOfJob,
+    tables: JobTables,
     table: FileStoreTable,
     *,
     leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB,

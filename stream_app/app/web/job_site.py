@@ -260,7 +260,7 @@ class JobSite(Site):
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
-            tables_of_job=self.job.tables,
+            job_tables=self.job.tables,
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),

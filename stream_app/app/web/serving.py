@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from stream_app.app.http.asgi_server import Server
 from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
-from stream_app.app.web.server import web_app
+from stream_app.app.web.routes import web_app
 from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
 

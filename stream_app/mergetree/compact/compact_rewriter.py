@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.compact.merged_section import FAN_IN, merged_section
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merged_section import FAN_IN, merged_section
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 

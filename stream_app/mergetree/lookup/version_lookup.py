@@ -1,7 +1,8 @@
 """Looks up all versions of keys in a bucket, where a version's start is the last key column.
 
-The writer of a table with a history calls it (`mergetree.history_versions`). A version may be in
-any file, so it reads all files that may have one of the keys. `key_lookup` stops at the newest row.
+The writer of a table with a history calls it (`mergetree.write.history_versions`). A version may be
+in any file, so it reads all files that may have one of the keys. `key_lookup` stops at the newest
+row.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.kind_traits import is_writable
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import (
@@ -62,7 +63,6 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),

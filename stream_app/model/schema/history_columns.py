@@ -1,7 +1,7 @@
 """Defines the columns of a table with row versions (slowly changing dimension, type 2).
 
 Each change of a key makes a version: a row with the source's values, and the period in which they
-are valid. `mergetree.history_versions` derives these rows.
+are valid. `mergetree.write.history_versions` derives these rows.
 
 Source: the columns and rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """

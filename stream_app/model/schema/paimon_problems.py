@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.kind_traits import kind_traits
 from stream_app.model.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import (
@@ -51,7 +52,6 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 from stream_app.model.schema.merge_rules import sequence_groups
-from stream_app.model.table_kind import kind_traits
 
 _FIELDS = "fields."
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
+from stream_app.model.kind_traits import KindTraits, is_writable, kind_traits
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
@@ -47,7 +48,6 @@ from stream_app.model.schema.paimon_problems import (
 from stream_app.model.schema.refused_rows import RefusedRows, refused_rows
 from stream_app.model.schema.variant_problems import variant_problems
 from stream_app.model.schema.vector_problems import vector_problems
-from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"

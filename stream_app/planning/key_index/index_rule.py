@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stream_app.model.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
 from stream_app.model.merge_engine import OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
@@ -17,7 +18,6 @@ from stream_app.model.options.bucket_options import (
     most_buckets,
 )
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.table_kind import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
 
 DEFAULT_SHARES = 4
 """Enough for some hundred million keys, and few enough for small partitions."""

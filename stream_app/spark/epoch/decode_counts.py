@@ -230,7 +230,7 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
     """Return counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
-        refused: the columns of `mergetree.fill_unchanged.RestoredRows.refused`.
+        refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
     kinds = sum((_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
     rows = int(kinds.sum())

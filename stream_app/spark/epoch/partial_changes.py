@@ -54,7 +54,7 @@ def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return rows that the writer refused, as bad records of `BAD_RECORD_SCHEMA`.
 
     Args:
-        refused: at least one; the columns of `mergetree.fill_unchanged.RestoredRows.refused`.
+        refused: at least one; the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
     message, reason, _ = pa.concat_batches(list(refused)).columns
     return pa.RecordBatch.from_arrays([*message.flatten(), reason], schema=BAD_RECORD_SCHEMA)

@@ -29,12 +29,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.compact.merged_section import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout, slices_of_whole_keys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merged_section import merged_section, without_deletes
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta

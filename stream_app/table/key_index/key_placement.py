@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
-from stream_app.mergetree.fill_unchanged import REASON
 from stream_app.mergetree.key_value_batch import are_retracts
-from stream_app.mergetree.row_kinds import check_mergeable
+from stream_app.mergetree.write.fill_unchanged import REASON
+from stream_app.mergetree.write.row_kinds import check_mergeable
 from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND

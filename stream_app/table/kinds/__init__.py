@@ -1,1 +1,1 @@
-"""Joins the writers and the compactions of each kind of table. Start with `kind_parts`."""
+"""Joins the writers and the compactions of each kind of table. Start with `table_kind`."""

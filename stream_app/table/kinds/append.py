@@ -18,7 +18,7 @@ from stream_app.table.compact.append.bucketed_append import (
 )
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.kind_parts import TableKind, write_of_counts
+from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds

@@ -16,9 +16,9 @@ from functools import partial
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.file_access import OldRows
-from stream_app.mergetree.history_versions import HistoryRule
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.history_versions import HistoryRule
+from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.merge_options import ROWKIND_FIELD
@@ -31,7 +31,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket, keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
-from stream_app.table.kinds.kind_parts import TableKind, write_of_counts
+from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds

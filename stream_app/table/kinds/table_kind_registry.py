@@ -1,6 +1,6 @@
 """Maps a table to its kind.
 
-A new kind needs a `TableKind` in a module here, a line below, and traits in `model.table_kind`.
+A new kind needs a `TableKind` in a module here, a line below, and traits in `model.kind_traits`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stream_app.mergetree.file_access import OldRows
-from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.table_kind import (
+from stream_app.model.kind_traits import (
     APPEND,
     BUCKETED_APPEND,
     CROSS_PARTITION_KEYED,
@@ -21,12 +20,13 @@ from stream_app.model.table_kind import (
     POSTPONED_KEYED,
     KindTraits,
 )
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
-from stream_app.table.kinds.kind_parts import TableKind
 from stream_app.table.kinds.postponed_keyed import POSTPONED_KEYED_KIND
+from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter

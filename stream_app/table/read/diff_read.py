@@ -21,10 +21,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.compact.merged_section import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_differences import differences
+from stream_app.mergetree.merged_section import merged_section, without_deletes
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 from stream_app.table.file_store_table import FileStoreTable

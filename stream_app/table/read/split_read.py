@@ -17,13 +17,13 @@ from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.row_group_reader import RowGroupReader
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.compact.merged_section import (
+from stream_app.mergetree.file_access import KeyValueFileReader
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.mergetree.merged_section import (
     lies_by_age,
     merged_section,
     without_deletes,
 )
-from stream_app.mergetree.file_access import KeyValueFileReader
-from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
 from stream_app.model.files.row_group import row_groups

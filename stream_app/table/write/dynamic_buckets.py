@@ -20,7 +20,7 @@ from stream_app.fileio.recent_files import RecentFiles
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
 from stream_app.local_disk import scratch_file
-from stream_app.mergetree.row_kinds import with_kinds_of
+from stream_app.mergetree.write.row_kinds import with_kinds_of
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.options.merge_options import ROWKIND_FIELD
 from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema

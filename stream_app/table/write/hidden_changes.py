@@ -1,9 +1,9 @@
 """Reads and writes the hidden changes of one bucket, for a table with a history.
 
-The bucket's writer calls it (`mergetree.history_versions`). The changes are index files of an own
-type, so a snapshot, a tag and a rollback have the hidden changes of their versions. An epoch with
-hidden changes adds a file, and merges it with the files that are not much larger. So a bucket has
-few files, and a change is rewritten few times. Reads are cached, because a file never changes.
+The bucket's writer calls it (`mergetree.write.history_versions`). The changes are index files of
+an own type, so a snapshot, a tag and a rollback have the hidden changes of their versions. An epoch
+with hidden changes adds a file, and merges it with the files that are not much larger. So a bucket
+has few files, and a change is rewritten few times. Reads are cached, because a file never changes.
 
 Spark's AUTO CDC keeps these changes in an auxiliary table.
 """

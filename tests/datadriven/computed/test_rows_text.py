@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.tables.job_table import wanted_schema
+from stream_app.app.tables.single_table_setup import wanted_schema
 from stream_app.app.tables.table_pipeline import RowSettings
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace

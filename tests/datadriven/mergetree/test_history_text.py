@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.history_versions import HistoryRule, written_versions
 from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.mergetree.merge_window import sorted_window
+from stream_app.mergetree.write.history_versions import HistoryRule, written_versions
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.tables.job_folders import open_folder
+from stream_app.app.tables.folder_access import open_folder
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options

@@ -9,9 +9,9 @@ import pytest
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.checked_tables import choice_of
 from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import replay_source
+from stream_app.app.ops.recorded_tables import choice_of
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_format_registry import format_named

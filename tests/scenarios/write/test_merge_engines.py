@@ -11,7 +11,7 @@ from stream_app.app.cli.main import main
 from stream_app.errors import MergeError, UnsupportedTableError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.mergetree.compact.merged_section import merged_section
+from stream_app.mergetree.merged_section import merged_section
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND

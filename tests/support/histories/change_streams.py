@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from stream_app.mergetree.compact.merged_section import merged_section
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merged_section import merged_section
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -12,10 +12,10 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stream_app.mergetree.history_versions import HistoryRule, history_windows
 from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.mergetree.merge_window import sorted_window
+from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

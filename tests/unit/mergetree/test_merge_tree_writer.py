@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from stream_app.errors import RecordTooLargeError
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from tests.support.histories.change_streams import (

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.fill_unchanged import PART_BYTES
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.fill_unchanged import PART_BYTES
+from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND

@@ -14,7 +14,7 @@ import pytest
 from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.spilled_runs import RUNS_MAX
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from tests.support.tables.lsm_files import a_layout
 
 LAYOUT = a_layout("k BIGINT NOT NULL, v STRING", "k")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.table import add_table, named_table
-from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
@@ -120,7 +120,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     if config is None:
         table = named_table(args.table)
     else:
-        table = table_of_job(args.table, config.tables, str(args.conf))
+        table = open_named_job_table(args.table, config.tables, str(args.conf))
         spark = {**config.spark, **spark}
     table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
     choice = CompactionChoice(

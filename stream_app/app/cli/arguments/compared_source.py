@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.load.first_load import LOAD_KEY, database_of
 from stream_app.errors import UsageError
 from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
@@ -41,7 +41,7 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def named_database(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
+def named_database(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
     """Return the database of ``--source``, or the configuration's database if the argument has no
     value.
 

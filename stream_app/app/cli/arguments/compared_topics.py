@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
@@ -21,7 +21,7 @@ from stream_app.table.file_store_table import FileStoreTable
 def compared_topics(
     args: argparse.Namespace,
     table: FileStoreTable,
-    tables: TablesOfJob | None,
+    tables: JobTables | None,
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:

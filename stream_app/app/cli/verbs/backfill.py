@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from stream_app.app.cli.arguments.compared_source import add_database_table, named_database
 from stream_app.app.cli.arguments.compared_topics import compared_topics
 from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
-from stream_app.app.ops.check.checked_tables import choice_of, splitter_of, state_of_job
 from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.ops.check.job_sums import JobSums
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
+from stream_app.app.ops.recorded_tables import choice_of, splitter_of, state_of_job
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     table = (
         named_table(args.table)
         if tables is None
-        else table_of_job(args.table, tables, str(args.conf))
+        else open_named_job_table(args.table, tables, str(args.conf))
     )
     source, rules = compared_topics(args, table, tables, option="--from-topic")
     if source is None:
@@ -184,7 +184,7 @@ def _from_database(
 
 
 def _quarantines(
-    tables: TablesOfJob | None, folder: str | None, location: str
+    tables: JobTables | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
     """Return the folders with waiting records of the table that this process can access."""
     if tables is None or folder is None:

@@ -12,9 +12,9 @@ import orjson
 from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
 from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
-from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.output.finding_output import (
     detail_lines,
     exit_code,
@@ -22,8 +22,12 @@ from stream_app.app.cli.output.finding_output import (
     result_lines,
     summary_of,
 )
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.ops.check.checked_tables import (
+from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.ops.check.comparison import ComparedTable, Comparison
+from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, summed_database
+from stream_app.app.ops.check.job_sums import JobSums
+from stream_app.app.ops.check.sum_sides import JDBC, SumSides, database_sides, table_sides
+from stream_app.app.ops.recorded_tables import (
     choice_of,
     loaded_tables,
     paths_of,
@@ -32,10 +36,6 @@ from stream_app.app.ops.check.checked_tables import (
     state_of_job,
     warnings_of,
 )
-from stream_app.app.ops.check.comparison import ComparedTable, Comparison
-from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, summed_database
-from stream_app.app.ops.check.job_sums import JobSums
-from stream_app.app.ops.check.sum_sides import JDBC, SumSides, database_sides, table_sides
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         if tables is None:
             table = named_table(args.table)
         else:
-            table = table_of_job(args.table, tables, str(args.conf))
+            table = open_named_job_table(args.table, tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
         source, rules = compared_topics(args, table, tables)
         if source is None:
@@ -168,7 +168,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
         return exit_code(_compare(args, table, sides, progress))
 
 
-def _database_of(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
+def _database_of(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
     """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
@@ -203,7 +203,7 @@ def _compare(
 
 def _compare_job(
     args: argparse.Namespace,
-    tables: TablesOfJob,
+    tables: JobTables,
     database: SummedDatabase,
     wait_s: float,
     progress: ProgressLine,
@@ -213,7 +213,7 @@ def _compare_job(
     """
     job = JobSums(tables=tables, state=state_of_job(tables), database=database)
     if args.table is not None:
-        table = table_of_job(args.table, tables, str(args.conf))
+        table = open_named_job_table(args.table, tables, str(args.conf))
         named = job.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
         sides = database_sides(table, database, named, wait_s)
@@ -258,7 +258,7 @@ def _print_refused(
 
 
 def _check_all(
-    args: argparse.Namespace, tables: TablesOfJob, comparison: Comparison, progress: ProgressLine
+    args: argparse.Namespace, tables: JobTables, comparison: Comparison, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job. A table that cannot be opened or compared does not stop the
     others.

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import orjson
 
 from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
-from stream_app.app.cli.arguments.table_of_job import check_table_name, names_of_job
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     Quarantine,
@@ -29,6 +28,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     open_quarantine,
 )
 from stream_app.app.ops.quarantine.replay import replay_lines
+from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
@@ -163,7 +163,7 @@ def _choice(args: argparse.Namespace) -> RecordChoice:
 
 
 def _quarantine(
-    args: argparse.Namespace, tables: TablesOfJob | None, folder: str | None
+    args: argparse.Namespace, tables: JobTables | None, folder: str | None
 ) -> Quarantine:
     """Return the quarantine of the job."""
     quarantine = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
@@ -184,7 +184,7 @@ def _of_folder(folder: str) -> Quarantine:
     return quarantine
 
 
-def _of_job(args: argparse.Namespace, tables: TablesOfJob, folder: str | None) -> Quarantine:
+def _of_job(args: argparse.Namespace, tables: JobTables, folder: str | None) -> Quarantine:
     if folder is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"

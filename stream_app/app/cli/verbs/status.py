@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import orjson
 
 from stream_app.app.cli.arguments.configuration import add_configuration
-from stream_app.app.cli.arguments.table_of_job import check_table_name
+from stream_app.app.cli.arguments.named_table import check_table_name
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.inspect.database_facts import database_facts
 from stream_app.app.ops.inspect.job_status import (
@@ -23,7 +23,7 @@ from stream_app.app.ops.inspect.job_status import (
     in_short,
 )
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.job_folders import checkpoint_of, not_begun_text
+from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = checkpoint_of(config.tables, fix="see the job's metrics instead")
     status = JobStatus(
-        tables_of_job=config.tables,
+        job_tables=config.tables,
         checkpoint=checkpoint,
         ends=source_ends(
             config.source, lambda why: print(f"the lag is unknown: {why}", file=sys.stderr)
@@ -123,7 +123,7 @@ def _remarks(
 
 def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
     """Print facts about the whole job: the newest database snapshot, and warnings."""
-    database = database_facts(status.tables_of_job, status.checkpoint)
+    database = database_facts(status.job_tables, status.checkpoint)
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())
     for warning in status.warnings():

@@ -1,1 +1,1 @@
-"""The tables of a job, as `[table]` or `[sync]` names them. Start with `tables_of_job`."""
+"""The tables of a job, as `[table]` or `[sync]` names them. Start with `job_tables`."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.config.expectations_config import TABLES, check_columns
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_problems import excluding_options
 from stream_app.app.config.table_config import TableConfig, table_problems
@@ -16,7 +16,7 @@ from stream_app.model.source.origin import Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SingleTable(TablesOfJob):
+class SingleTable(JobTables):
     """The table of a job of one table, whose name in the job is ``DATABASE.TABLE``.
 
     Its methods ignore the name, and the source table, that a job of a database needs.
@@ -29,11 +29,11 @@ class SingleTable(TablesOfJob):
 
     @property
     def may_lack_keys(self) -> bool:
-        """See `TablesOfJob.may_lack_keys`."""
+        """See `JobTables.may_lack_keys`."""
         return not self.table.primary_keys
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """See `TablesOfJob.problems`."""
+        """See `JobTables.problems`."""
         yield from table_problems(self.table, self._format, given_keys)
         if self.share is not None:
             yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
@@ -42,7 +42,7 @@ class SingleTable(TablesOfJob):
                 yield key, "is for a job of a whole database: leave it out"
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
-        """See `TablesOfJob.format_problems`."""
+        """See `JobTables.format_problems`."""
         for key, problem in excluding_options(self.source.format_options):
             yield self._format.full_key(key), problem
         if self.table.columns.fields:
@@ -50,68 +50,68 @@ class SingleTable(TablesOfJob):
 
     @property
     def section(self) -> TableConfig:
-        """See `TablesOfJob.section`."""
+        """See `JobTables.section`."""
         return self.table
 
     @property
     def name(self) -> str:
-        """See `TablesOfJob.name`."""
+        """See `JobTables.name`."""
         return f"{self.table.database}.{self.table.name}"
 
     def path(self, name: str) -> str:
-        """See `TablesOfJob.path`."""
+        """See `JobTables.path`."""
         return self.table.path
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
-        """See `TablesOfJob.paths`."""
+        """See `JobTables.paths`."""
         return {self.name: self.table.path}
 
     def target(self, origin: Origin) -> str:
-        """See `TablesOfJob.target`."""
+        """See `JobTables.target`."""
         return self.table.path
 
     def table_config(self, name: str, columns: RowType) -> TableConfig:
-        """See `TablesOfJob.table_config`."""
+        """See `JobTables.table_config`."""
         return self.table
 
     def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """See `TablesOfJob.expectations_of`."""
+        """See `JobTables.expectations_of`."""
         for expectation in self.expectations.all:
             check_columns(expectation, self.table.name, columns)
         return self.expectations.all
 
     def source_of(self, name: str) -> SourceConfig:
-        """See `TablesOfJob.source_of`."""
+        """See `JobTables.source_of`."""
         return self.source
 
     @property
     def own_relation(self) -> str:
-        """See `TablesOfJob.own_relation`."""
+        """See `JobTables.own_relation`."""
         return self.source.snapshot_table or self.table.name
 
     @property
     def declared_columns(self) -> RowType:
-        """See `TablesOfJob.declared_columns`."""
+        """See `JobTables.declared_columns`."""
         return self.table.columns
 
     @property
     def joins_sources(self) -> bool:
-        """See `TablesOfJob.joins_sources`."""
+        """See `JobTables.joins_sources`."""
         return self.source.merge_shards
 
     @property
     def separates_tables(self) -> bool:
-        """See `TablesOfJob.separates_tables`."""
+        """See `JobTables.separates_tables`."""
         return False
 
     def part(self, name: str) -> str:
-        """See `TablesOfJob.part`."""
+        """See `JobTables.part`."""
         return ""
 
     def full_name(self, name: str) -> str:
-        """See `TablesOfJob.full_name`."""
+        """See `JobTables.full_name`."""
         return self.name
 
     def own_name(self, full_name: str) -> str:
-        """See `TablesOfJob.own_name`."""
+        """See `JobTables.own_name`."""
         return full_name

@@ -1,4 +1,4 @@
-"""Joins the two kinds of `TablesOfJob` in one type, for code that distinguishes them."""
+"""Joins the two kinds of `JobTables` in one type, for code that distinguishes them."""
 
 from __future__ import annotations
 

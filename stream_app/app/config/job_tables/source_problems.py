@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_clusters import client_problems, cluster_problems
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
@@ -27,7 +27,7 @@ _STARTS = (
 
 
 def source_section_problems(
-    tables: TablesOfJob, given_keys: Collection[str]
+    tables: JobTables, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for the section, in combination with the other sections.
 
@@ -59,9 +59,7 @@ def source_section_problems(
     yield from tables.format_problems()
 
 
-def _cluster_problems(
-    tables: TablesOfJob, given_keys: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _cluster_problems(tables: JobTables, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for further clusters, in combination with other settings."""
     source = tables.source
     if not source.clusters:

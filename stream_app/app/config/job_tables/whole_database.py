@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_table
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
 from stream_app.app.config.sync_problems import (
@@ -30,7 +30,7 @@ from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeDatabase(TablesOfJob):
+class WholeDatabase(JobTables):
     """The tables of a whole database. The name in the job is the table's own name."""
 
     section_name = "sync"
@@ -48,11 +48,11 @@ class WholeDatabase(TablesOfJob):
 
     @property
     def may_lack_keys(self) -> bool:
-        """See `TablesOfJob.may_lack_keys`."""
+        """See `JobTables.may_lack_keys`."""
         return True
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """See `TablesOfJob.problems`."""
+        """See `JobTables.problems`."""
         yield from sync_problems(self.sync, self.source.kind, given_keys)
         yield from load_problems(self.source, self._format)
         yield from made_problems(self.sync, self._format)
@@ -65,7 +65,7 @@ class WholeDatabase(TablesOfJob):
                 yield "sync.transactions", "'whole' needs a catalog whose warehouse is a folder"
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
-        """See `TablesOfJob.format_problems`."""
+        """See `JobTables.format_problems`."""
         if TRUNCATE not in {option.key for option in self._format.options}:
             for key in self.sync.tables:
                 if key.endswith(f".{TRUNCATE}"):
@@ -74,78 +74,78 @@ class WholeDatabase(TablesOfJob):
 
     @property
     def section(self) -> SyncConfig:
-        """See `TablesOfJob.section`."""
+        """See `JobTables.section`."""
         return self.sync
 
     @property
     def name(self) -> str:
-        """See `TablesOfJob.name`."""
+        """See `JobTables.name`."""
         share, database = self.share, self.sync.database
         return f"{database} (share {share.number} of {share.jobs})" if share else database
 
     @property
     def rules(self) -> SyncRules:
-        """See `TablesOfJob.rules`."""
+        """See `JobTables.rules`."""
         return replace(self.sync.rules, share=self.share)
 
     @property
     def mapping_options(self) -> MappingOptions:
-        """See `TablesOfJob.mapping_options`."""
+        """See `JobTables.mapping_options`."""
         return self.sync.mapping_options
 
     @property
     def keeps_transactions(self) -> bool:
-        """See `TablesOfJob.keeps_transactions`."""
+        """See `JobTables.keeps_transactions`."""
         return self.sync.transactions is SourceTransactions.WHOLE
 
     @property
     def named_tables(self) -> Sequence[str]:
-        """See `TablesOfJob.named_tables`. Tables of other jobs' shares are left out."""
+        """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
         named = self.sync.named_tables()
         return [name for name in named if self.share is None or self.share.takes(name)]
 
     def path(self, name: str) -> str:
-        """See `TablesOfJob.path`."""
+        """See `JobTables.path`."""
         return self.sync.path(name)
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
-        """See `TablesOfJob.paths`."""
+        """See `JobTables.paths`."""
         return {name: self.sync.path(name) for name in sorted(set(names))}
 
     @property
     def may_collide(self) -> bool:
-        """See `TablesOfJob.may_collide`."""
+        """See `JobTables.may_collide`."""
         return self.rules.may_collide
 
     def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
-        """See `TablesOfJob.new_name`."""
+        """See `JobTables.new_name`."""
         decision = decide_target(self.rules, origin, taken)
         return decision.name if isinstance(decision, TargetTable) else None
 
     def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment:
-        """See `TablesOfJob.assignment`."""
+        """See `JobTables.assignment`."""
         indexes = {name: index for index, name in enumerate(names)}
         return Assignment(rules=self.rules, indexes=indexes, taken=taken)
 
     def renames_of(self, name: str) -> RenameReaction:
-        """See `TablesOfJob.renames_of`."""
+        """See `JobTables.renames_of`."""
         return self.sync.renames_of(name)
 
     def target(self, origin: Origin) -> str | None:
-        """See `TablesOfJob.target`."""
+        """See `JobTables.target`."""
         name = self.new_name(origin, {})
         return None if name is None else self.sync.path(name)
 
     def table_config(self, name: str, columns: RowType) -> TableConfig:
-        """See `TablesOfJob.table_config`."""
+        """See `JobTables.table_config`."""
         return rules_of_table(self.sync, name, columns)
 
     def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """See `TablesOfJob.expectations_of`."""
+        """See `JobTables.expectations_of`."""
         return self.expectations.of_table(name, columns)
 
     def source_of(self, name: str) -> SourceConfig:
-        """See `TablesOfJob.source_of`."""
+        """See `JobTables.source_of`."""
         declared = {option.key for option in format_named(self.source.format).options}
         database_options = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
@@ -164,18 +164,18 @@ class WholeDatabase(TablesOfJob):
         )
 
     def full_key(self, option: str) -> str:
-        """See `TablesOfJob.full_key`."""
-        return f"sync.{option}" if option == INEXACT else TablesOfJob.full_key(self, option)
+        """See `JobTables.full_key`."""
+        return f"sync.{option}" if option == INEXACT else JobTables.full_key(self, option)
 
     def part(self, name: str) -> str:
-        """See `TablesOfJob.part`."""
+        """See `JobTables.part`."""
         return name
 
     def full_name(self, name: str) -> str:
-        """See `TablesOfJob.full_name`."""
+        """See `JobTables.full_name`."""
         return name and f"{self.sync.database}.{name}"
 
     def own_name(self, full_name: str) -> str | None:
-        """See `TablesOfJob.own_name`."""
+        """See `JobTables.own_name`."""
         database = f"{self.sync.database}."
         return full_name.removeprefix(database) if full_name.startswith(database) else None

@@ -40,7 +40,7 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.uuid import generate_new_uuid
 
 from stream_app import __version__
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.observe.channels.listener import JobListener
 from stream_app.cdc.computed.definition import parse_definition
@@ -169,7 +169,7 @@ class LineageEvents(JobListener):
     url: str | None
     namespace: str
     is_batch: bool
-    tables: TablesOfJob
+    tables: JobTables
     clock: Clock
     hide: Callable[[str], str] = str
     _sender: _EventSender = field(init=False)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
 from stream_app.app.source.relations import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
@@ -32,7 +32,7 @@ class JobSums:
         state: the state in the job's checkpoint.
     """
 
-    tables: TablesOfJob
+    tables: JobTables
     state: JobState
     database: SummedDatabase
 

@@ -35,9 +35,9 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
+from stream_app.app.tables.folder_access import checkpoint_of, probe_local
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
-from stream_app.app.tables.job_folders import checkpoint_of, probe_local
-from stream_app.app.tables.job_table import changes_that_fail, wanted_schema
+from stream_app.app.tables.single_table_setup import changes_that_fail, wanted_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
@@ -191,7 +191,7 @@ class Examination:
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
-        return JobStatus(tables_of_job=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+        return JobStatus(job_tables=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
 
     def _tables_of(self, tables: WholeDatabase) -> Iterator[Observation]:
         if can_open(tables.checkpoint):

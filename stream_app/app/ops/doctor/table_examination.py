@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.doctor.observation import (
     Observation,
     good_observation,
@@ -84,7 +84,7 @@ def iceberg_reader_lag(table: FileStoreTable, name: str = "") -> Iterator[Observ
         yield good_observation("iceberg", f"{prefix}{lag.text}")
 
 
-def database_observations(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
+def database_observations(tables: JobTables, paths: Mapping[str, str]) -> Iterator[Observation]:
     """Yield observations of each table that a job of a whole database has written.
 
     Args:
@@ -133,7 +133,7 @@ _PART = "columns"
 
 
 def column_observations(
-    tables: TablesOfJob, topics: Mapping[str, TopicInfo]
+    tables: JobTables, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
     """Yield remarks on the columns of each table's messages; none if the broker was not asked."""
     if not topics:
@@ -153,7 +153,7 @@ def column_observations(
         yield good_observation(_PART, f"some messages of {len(parts)} source tables lose nothing")
 
 
-def _remarks(tables: TablesOfJob, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
+def _remarks(tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
     location, reader, options = tables.target(origin), tables.source_facts, tables.mapping_options
     if location is None:
         return
@@ -167,7 +167,7 @@ def _remarks(tables: TablesOfJob, origin: Origin, part: pa.RecordBatch) -> Itera
 
 
 def _beside_table(
-    tables: TablesOfJob, location: str, description: SourceTable
+    tables: JobTables, location: str, description: SourceTable
 ) -> Iterable[TableRemark]:
     try:
         table = open_job_table(tables, location)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.spark.checkpoint.border_log import BorderLog
@@ -53,7 +53,7 @@ class DatabaseFacts:
         return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
-def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | None:
+def database_facts(tables: JobTables, checkpoint: Folder) -> DatabaseFacts | None:
     """Return the database snapshots of a job, or None if it records none.
 
     Raises:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
 from stream_app.app.tables.job_catalog import open_job_table
@@ -93,7 +93,7 @@ class JobStatus:
         facts_of: returns cached facts of the table in a folder; None reads the facts.
     """
 
-    tables_of_job: TablesOfJob
+    job_tables: JobTables
     checkpoint: Folder
     ends: Offsets | None
     now_ms: int
@@ -173,7 +173,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return refused_tables(state_of(self.checkpoint), self.tables_of_job.rules)
+        return refused_tables(state_of(self.checkpoint), self.job_tables.rules)
 
     def warnings(self) -> Sequence[JobWarning]:
         """Return the warnings in the job's state.
@@ -231,7 +231,7 @@ class JobStatus:
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
             return self.facts_of(path)
-        table = open_job_table(self.tables_of_job, path)
+        table = open_job_table(self.job_tables, path)
         return table_facts(table, of_job=True)
 
     def paths(self, job: JobState | None = None) -> Mapping[str, str]:
@@ -241,7 +241,7 @@ class JobStatus:
             job: the state in the checkpoint, or None to read it.
         """
         job = job or state_of(self.checkpoint)
-        return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
+        return self.job_tables.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
         """Return the offsets up to which each table has read its topics.
@@ -254,7 +254,7 @@ class JobStatus:
         job, positions = state_of(self.checkpoint), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
-                table = open_job_table(self.tables_of_job, path)
+                table = open_job_table(self.job_tables, path)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
                 waiting = job.held.get(name)
                 positions[name] = self._position(job, newest) if waiting is None else waiting.begin

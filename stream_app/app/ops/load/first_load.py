@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.ops.comparable_rows import why_incomparable
@@ -87,7 +87,7 @@ class DatabaseReading:
 
     connection: Any
     url: JdbcUrl
-    tables: TablesOfJob
+    tables: JobTables
 
     def chosen(self, followed: FollowedDatabase) -> ChosenTables:
         """Step 2: return the source tables that the job loads.
@@ -259,7 +259,7 @@ def database_of(source: SourceConfig) -> JdbcUrl:
     return replace(url, password=password)
 
 
-def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
+def load_format(tables: JobTables, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(tables, table)
     column_options = {option.key for option in COLUMN_OPTIONS}

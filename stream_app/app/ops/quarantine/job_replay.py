@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.ops.check.checked_tables import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import Replay, as_messages
+from stream_app.app.ops.recorded_tables import splitter_for
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
@@ -87,7 +87,7 @@ def job_replays(
 
 
 def _replay(
-    tables: TablesOfJob,
+    tables: JobTables,
     quarantine: Quarantine,
     table: FileStoreTable,
     epoch_log: EpochLog,

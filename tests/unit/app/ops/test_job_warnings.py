@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.check.checked_tables import warnings_of
+from stream_app.app.ops.recorded_tables import warnings_of
 from tests.support.databases.source_database import a_configuration
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import change, creates, with_time_of_day

@@ -203,7 +203,7 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
     JobStateFile(database.checkpoint).update(epoch=3, newest={"orders": 3}, held=waiting)
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
-        tables_of_job=database.tables,
+        job_tables=database.tables,
         checkpoint=database.checkpoint,
         ends={"all": {"0": 100}},
         now_ms=TIME_MS + 90_000,
@@ -243,9 +243,7 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
     commit_row(database.table("orders"), epoch=3)
     table = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
     only = SingleTable(source=SourceConfig(), table=table)
-    status = JobStatus(
-        tables_of_job=only, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS
-    )
+    status = JobStatus(job_tables=only, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS)
     [before] = status.tables()
     assert (before.table, before.state, before.lag) == ("ods.orders", "empty", None)
     (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.check.checked_tables import splitter_of
+from stream_app.app.ops.recorded_tables import splitter_of
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.message_format_registry import FORMATS
 from tests.support.jobs.database_job import DatabaseJob

@@ -58,7 +58,7 @@ def test_a_table_that_cannot_be_made_waits_and_catches_up(tmp_path: Path) -> Non
 def the_status(job: DatabaseJob) -> list[TableStatus]:
     return list(
         JobStatus(
-            tables_of_job=job.database,
+            job_tables=job.database,
             checkpoint=job.checkpoint,
             ends={"all": {"0": len(job.sent)}},
             now_ms=job.clock.now_ms(),

@@ -23,8 +23,8 @@ from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import DataFileMeta

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.job_folders import open_folder, spark_folder_settings, spark_location
+from stream_app.app.tables.folder_access import open_folder, spark_folder_settings, spark_location
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.tables.job_folders import open_folder
+from stream_app.app.tables.folder_access import open_folder
 from stream_app.clock import SystemClock
 from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.binary_row import deserialize_row
-from stream_app.mergetree.fill_unchanged import REASON
+from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.key_index.key_indexes import KeyIndexes

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.table_kind import (
+from stream_app.model.kind_traits import (
     APPEND,
     BUCKETED_APPEND,
     CROSS_PARTITION_KEYED,
@@ -18,10 +16,12 @@ from stream_app.model.table_kind import (
     KindTraits,
     is_writable,
 )
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
-from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.kinds.table_kind_registry import KINDS, kind_of
 
 

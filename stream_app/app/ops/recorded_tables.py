@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.tables.job_folders import checkpoint_of, not_begun_text
+from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -18,7 +18,7 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
+def paths_of(tables: JobTables, *, needs_one: bool = True) -> Sequence[str]:
     """Return the folders of a job's tables, in the order of their names.
 
     Raises:
@@ -35,7 +35,7 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
     return list(paths.values())
 
 
-def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
+def refused_sources(tables: JobTables) -> Mapping[Origin, str]:
     """Return source table → reason, for those that the job should store but does not.
 
     It is empty if only Spark can read the checkpoint.
@@ -46,7 +46,7 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
         return {}
 
 
-def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
+def warnings_of(tables: JobTables) -> Sequence[JobWarning]:
     """Return the warnings in a job's checkpoint; empty if only Spark can read the checkpoint."""
     try:
         return state_of(_checkpoint(tables)).warnings
@@ -54,7 +54,7 @@ def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
         return ()
 
 
-def state_of_job(tables: TablesOfJob) -> JobState:
+def state_of_job(tables: JobTables) -> JobState:
     """Return the state in a job's checkpoint, which is empty before the job has begun.
 
     Raises:
@@ -63,7 +63,7 @@ def state_of_job(tables: TablesOfJob) -> JobState:
     return state_of(_checkpoint(tables))
 
 
-def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
+def loaded_tables(tables: JobTables | None) -> frozenset[str]:
     """Return the folders of tables whose first rows came from a database, from the checkpoint."""
     if tables is None:
         return frozenset()
@@ -74,7 +74,7 @@ def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
 
-def choice_of(tables: TablesOfJob | None) -> SourceChoice:
+def choice_of(tables: JobTables | None) -> SourceChoice:
     """Return which source tables a job of one table accepts; all without a readable checkpoint."""
     if tables is None or tables.joins_sources:
         return EVERY_SOURCE
@@ -92,7 +92,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     return SourceChoice(own_names=names, others=others)
 
 
-def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:
+def splitter_of(job: JobTables | None, *tables: FileStoreTable) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the tables' indexes.
 
     Messages of a source table that collides with another one, and was refused, belong to no table.
@@ -117,7 +117,7 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
 
 
 def splitter_for(
-    tables: TablesOfJob, names: Sequence[str], origins: Mapping[Origin, str]
+    tables: JobTables, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the indexes of their names.
 
@@ -130,10 +130,10 @@ def splitter_for(
     return OriginSplitter(tables.source_facts.origins, assignment)
 
 
-def _met(tables: TablesOfJob) -> Iterator[str]:
+def _met(tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
     yield from state_of(_checkpoint(tables)).origins.values()
 
 
-def _checkpoint(tables: TablesOfJob) -> Folder:
+def _checkpoint(tables: JobTables) -> Folder:
     return checkpoint_of(tables, fix="name a table's folder")

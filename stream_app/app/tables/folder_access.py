@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.launch.jars import installed_spark_version
 from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
@@ -93,7 +93,7 @@ def open_folder(
     return Folder(location.rstrip("/"), hadoop_files())
 
 
-def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
+def checkpoint_of(tables: JobTables, *, fix: str) -> Folder:
     """Open a job's checkpoint in a process without Spark.
 
     Args:

@@ -27,14 +27,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.file_access import HiddenChanges
-from stream_app.mergetree.fill_unchanged import (
-    FindsRows,
-    RestoredRows,
-    leaves_out,
-    restored_rows,
-    widened_layout,
-    with_further_columns,
-)
 from stream_app.mergetree.key_differences import batch_differences
 from stream_app.mergetree.key_value_batch import (
     Indices,
@@ -50,6 +42,14 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.mergetree.write.fill_unchanged import (
+    FindsRows,
+    RestoredRows,
+    leaves_out,
+    restored_rows,
+    widened_layout,
+    with_further_columns,
+)
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -32,7 +32,7 @@ def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
     )
 
 
-def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+def open_or_create_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStoreTable:
     """Open the job's table, or create it if it does not exist.
 
     Raises:

@@ -21,18 +21,18 @@ from stream_app.mergetree.file_access import (
     OldRows,
     WrittenFiles,
 )
-from stream_app.mergetree.fill_unchanged import (
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.write.fill_unchanged import (
     FindsRows,
     RestoredRows,
     restored_windows,
     widened_layout,
 )
-from stream_app.mergetree.history_versions import HistoryRule, history_windows
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
-from stream_app.mergetree.merge_engines.merge_function import MergeFunction
-from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
+from stream_app.mergetree.write.row_kinds import check_mergeable, with_kinds_of
+from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.refused_rows import RefusedRows

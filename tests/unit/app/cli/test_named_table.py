@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.checked_tables import splitter_of
+from stream_app.app.ops.recorded_tables import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
@@ -26,23 +26,23 @@ def job(tmp_path: Path) -> DatabaseJob:
 def test_its_name_or_its_folder(job: DatabaseJob) -> None:
     path = job.sync.path("orders")
     for text in ("orders", "ods.orders", path):
-        assert table_of_job(text, job.database, "job.toml").location == path
+        assert open_named_job_table(text, job.database, "job.toml").location == path
     with pytest.raises(TableNotFoundError):
-        table_of_job(job.sync.path("order"), job.database, "job.toml")
+        open_named_job_table(job.sync.path("order"), job.database, "job.toml")
 
 
 def test_a_name_that_the_job_does_not_have(job: DatabaseJob) -> None:
     with pytest.raises(UsageError, match="the job has no table 'order'") as raised:
-        table_of_job("order", job.database, "job.toml")
+        open_named_job_table("order", job.database, "job.toml")
     assert raised.value.fix == "did you mean orders? the tables are items, orders"
 
 
 def test_the_only_table_of_a_job(job: DatabaseJob) -> None:
     only = TableConfig(warehouse=job.sync.warehouse, database="ods", name="items")
     tables = SingleTable(source=job.config.source, table=only)
-    assert table_of_job("items", tables, "job.toml").location == only.path
+    assert open_named_job_table("items", tables, "job.toml").location == only.path
     with pytest.raises(UsageError, match="the job has no table 'orders'"):
-        table_of_job("orders", tables, "job.toml")
+        open_named_job_table("orders", tables, "job.toml")
 
 
 def test_without_the_checkpoint_a_shards_source_table_is_not_guessed(tmp_path: Path) -> None:

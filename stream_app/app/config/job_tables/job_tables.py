@@ -1,7 +1,7 @@
 """Declares the tables of a job: their folders, their settings and the choice of their messages.
 
 A job has one table (section ``[table]``) or those of a whole database (section ``[sync]``). Both
-are a `TablesOfJob`, so little code distinguishes them. Checkpoint, quarantine and history identify
+are a `JobTables`, so little code distinguishes them. Checkpoint, quarantine and history identify
 a table by its *name in the job*.
 """
 
@@ -32,7 +32,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TablesOfJob(ABC):
+class JobTables(ABC):
     """The tables of a job.
 
     Attributes:

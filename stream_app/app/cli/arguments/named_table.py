@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from stream_app.app.cli.arguments.table import table_location
-from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.settings import file_io_options
-from stream_app.app.ops.check.checked_tables import paths_of
+from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest_table
@@ -35,7 +35,7 @@ def check_table_name(name: str, tables: Collection[str], where: str) -> None:
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{choice}")
 
 
-def names_of_job(tables: TablesOfJob) -> Sequence[str]:
+def names_of_job(tables: JobTables) -> Sequence[str]:
     """Return the tables that a job knows; empty if its checkpoint cannot be read."""
     try:
         paths = paths_of(tables, needs_one=False)
@@ -44,7 +44,7 @@ def names_of_job(tables: TablesOfJob) -> Sequence[str]:
     return [path.rpartition("/")[2] for path in paths]
 
 
-def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
+def open_named_job_table(text: str, tables: JobTables, where: str) -> FileStoreTable:
     """Open a table of a job: by its folder, its name, or the database's and its name.
 
     Args:

@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.errors import RecordTooLargeError
-from stream_app.mergetree.fill_unchanged import leaves_out, with_further_columns
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, cut_between_keys
+from stream_app.mergetree.write.fill_unchanged import leaves_out, with_further_columns
 
 CHUNKS_PER_BUFFER = 10
 CHUNKS_HELD_MAX = 7
