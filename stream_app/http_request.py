@@ -29,7 +29,7 @@ class LongAnswerError(ValueError):
     """An answer is longer than its limit."""
 
 
-def opened(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse:
+def send(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse:
     """Send a request and return its answer, whose body the caller still has to read.
 
     Args:
@@ -51,13 +51,13 @@ def answer_to(request: urllib.request.Request, *, timeout_s: float, bytes_max: i
         timeout_s: for each wait, and three times as much for the whole answer.
 
     Raises:
-        HTTPError, HTTPException, OSError: as `opened`, or the answer takes too long.
+        HTTPError, HTTPException, OSError: as `send`, or the answer takes too long.
         LongAnswerError: the answer has more bytes.
     """
     ends = time.monotonic() + 3 * timeout_s
     parts: list[bytes] = []
     size = 0
-    with opened(request, timeout_s=timeout_s) as answer:
+    with send(request, timeout_s=timeout_s) as answer:
         while part := answer.read1(_CHUNK):
             parts.append(part)
             size += len(part)

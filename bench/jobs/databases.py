@@ -147,7 +147,7 @@ class DatabaseJob:
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:
             return TableFeed(
                 name=name,
-                job=TableJob(table, CompactHere),
+                table_job=TableJob(table, CompactHere),
                 format_of=lambda seen: job_pipeline(database, seen),
                 quarantine=QuarantineWriter(None, 0),
                 listener=Silent(),

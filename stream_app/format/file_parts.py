@@ -44,6 +44,6 @@ class PartChoice(Protocol):
         """The function that selects rows by values of `columns`; None if values cannot decide."""
         ...
 
-    def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
+    def may_match(self, parts: Sequence[PartStats]) -> Sequence[bool]:
         """Return for each part whether a row may be wanted; false only if surely none is."""
         ...

@@ -147,7 +147,7 @@ class SparkCompactionQueue:
                 return
             batch = [
                 waiting
-                for waiting in (first, *self._behind(first.compaction))
+                for waiting in (first, *self._take_joinable(first.compaction))
                 if waiting.future.set_running_or_notify_cancel()
             ]
             compactions = [
@@ -165,7 +165,7 @@ class SparkCompactionQueue:
                 except BaseException as error:
                     waiting.future.set_exception(error)
 
-    def _behind(self, first: QueuedCompaction) -> list[_Waiting]:
+    def _take_joinable(self, first: QueuedCompaction) -> list[_Waiting]:
         """Remove from the queue the requests that can share a job with this one."""
         taken: list[_Waiting] = []
         sizes = [_size(first)]

@@ -175,7 +175,7 @@ class _Compaction:
             ):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
-            self.listeners.call(lambda listener: listener.looked())
+            self.listeners.call(lambda listener: listener.heartbeat())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:

@@ -88,8 +88,8 @@ class DatabaseRecord:
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
         tables = {}
         for feed in self.epoch_tables.ready():
-            table = feed.job.table
-            newest = feed.job.committer.state.history.newest
+            table = feed.table_job.table
+            newest = feed.table_job.committer.state.history.newest
             if table.skips_level_0 or table.kind.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:
@@ -124,4 +124,4 @@ class DatabaseRecord:
 
 
 def _earliest(feed: TableFeed) -> int | None:
-    return feed.job.table.snapshots.earliest_id()
+    return feed.table_job.table.snapshots.earliest_id()

@@ -154,7 +154,7 @@ class JobFeeds:
         events.history.watch(events.table or "", job)
         return TableFeed(
             name=name,
-            job=job,
+            table_job=job,
             format_of=lambda seen: job_pipeline(
                 self.job_tables,
                 seen,

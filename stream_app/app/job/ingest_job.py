@@ -229,7 +229,7 @@ class _IngestJob:
             on_progress=between.followed_by_checks(events.progress, note_problems),
             on_idle=between.followed_by_checks(events.idle, note_problems, unused.check),
             on_drained=between.followed_by_checks(events.drained, unused.check),
-            on_check=events.looked,
+            on_check=events.heartbeat,
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(

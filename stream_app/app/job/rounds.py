@@ -67,7 +67,7 @@ def job_rounds(
     """
     table_feeds = _table_feeds(prepared, feeds)
     if load is not None:
-        load.check_tables((feed.job.table for feed in table_feeds), feeds.state_file.folder)
+        load.check_tables((feed.table_job.table for feed in table_feeds), feeds.state_file.folder)
     epoch_tables = _tables_class(prepared, load)(
         table_feeds,
         epoch_log=epoch_log,

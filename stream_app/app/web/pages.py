@@ -173,20 +173,20 @@ def _members(text: str) -> dict[str, str]:
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.
     """
-    decoder, members, at = json.JSONDecoder(), dict[str, str](), _behind(text, "{", 0)
+    decoder, members, at = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
         name, at = decoder.raw_decode(text, at)
-        begin = _behind(text, ":", at)
+        begin = _end_of_sign(text, ":", at)
         _, at = decoder.raw_decode(text, begin)
         if name in members:
             raise ValueError("a name is there twice")
         members[name] = text[begin:at]
         if text[at:].lstrip().startswith("}"):
             return members
-        at = _behind(text, ",", at)
+        at = _end_of_sign(text, ",", at)
 
 
-def _behind(text: str, sign: str, at: int) -> int:
+def _end_of_sign(text: str, sign: str, at: int) -> int:
     """Return the position after a given character that only blanks precede."""
     match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
     if match is None:

@@ -67,15 +67,15 @@ def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bool
 
 
 def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
-    """Return rows with the column `UNCHANGED`, when values of them are left out.
+    """Return rows with the column `UNCHANGED`, when values of them are omitted.
 
     Args:
-        unchanged: name of a column → bool [m]; where its value is left out.
+        unchanged: name of a column → bool [m]; where its value is omitted.
     """
     unchanged = {name: left_out for name, left_out in unchanged.items() if left_out.any()}
     if not unchanged:
         return rows
-    # Few sets of columns are left out together, so each set's names are joined once.
+    # Few sets of columns are omitted together, so each set's names are joined once.
     sets, set_of_row = np.unique(np.stack([*unchanged.values()]), axis=1, return_inverse=True)
     names = [
         SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)

@@ -77,7 +77,7 @@ class OwnTable:
             # A stranger's TRUNCATE, or its columns, must not stop the job.
             if self.choice.is_open:
                 return self._undecided(messages, decode, error)
-            if not self._others(messages):
+            if not self._foreign_messages(messages):
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
@@ -105,7 +105,7 @@ class OwnTable:
 
     def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decoded`."""
-        others = self._others(messages)
+        others = self._foreign_messages(messages)
         own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
         own_messages = messages.take(pa.array(own_positions)) if others else messages
         decoded = moved_results(decode(own_messages), own_positions)
@@ -127,7 +127,7 @@ class OwnTable:
             others=len(others),
         )
 
-    def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
+    def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Return messages that are not taken, and the names of their source tables."""
         if not self.choice.own_names and not self.choice.others:
             return {}

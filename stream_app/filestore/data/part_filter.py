@@ -75,8 +75,8 @@ class _PassingParts:
         names = {now.name for now, _ in self.pairs}
         return self._rows if are_as_today and names == set(self.condition.columns.names) else None
 
-    def passing(self, parts: Sequence[PartStats]) -> list[bool]:
-        return self.condition.passing(
+    def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
+        return self.condition.may_match(
             (part.row_count, stats_by_name(self.pairs, part.columns, part.row_count))
             for part in parts
         )
@@ -131,7 +131,7 @@ class _PartsWithKeys:
     def judge(self) -> None:
         return None
 
-    def passing(self, parts: Sequence[PartStats]) -> list[bool]:
+    def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
         return [self._may_be_in(stats) for _, (stats,) in parts]
 
     def _may_be_in(self, stats: ColumnStats) -> bool:

@@ -45,7 +45,7 @@ class StatsFilter:
     expression: pc.Expression
     columns: RowType
 
-    def passing(self, candidates: Iterable[RowStats]) -> list[bool]:
+    def may_match(self, candidates: Iterable[RowStats]) -> list[bool]:
         """Return for each candidate whether a row may pass; false only if surely none does."""
         # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [

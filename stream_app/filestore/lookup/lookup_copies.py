@@ -115,7 +115,7 @@ class LookupCopies:
         folder = self._table_folder / file.name
         try:
             self._check_owner()
-            copy = LookupCopy.opened(folder, file.schema, file.row_count)
+            copy = LookupCopy.open(folder, file.schema, file.row_count)
         except PermissionError:
             return None
         except BROKEN as error:

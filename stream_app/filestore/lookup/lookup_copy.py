@@ -48,7 +48,7 @@ class LookupCopy:
     index: npt.NDArray[np.uint64]
 
     @classmethod
-    def opened(cls, folder: Path, schema: pa.Schema, row_count: int) -> LookupCopy:
+    def open(cls, folder: Path, schema: pa.Schema, row_count: int) -> LookupCopy:
         """Open a copy that `write_copy` has written.
 
         Raises:

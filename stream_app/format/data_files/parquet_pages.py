@@ -125,11 +125,11 @@ class PagedGroups:
         if self._judge is not None and self._is_small(group):
             ranges = self._by_values(group, self._judge)
             # A condition that keeps most rows of one group will keep most of the next.
-            self._judge = self._judge if _leaves_out_much(ranges, row_count) else None
+            self._judge = self._judge if _skips_most(ranges, row_count) else None
         else:
             ranges = self._by_statistics(group, row_count)
         columns = None
-        if ranges and _leaves_out_much(ranges, row_count):
+        if ranges and _skips_most(ranges, row_count):
             with contextlib.suppress(*_DAMAGED):
                 columns = self._paged_columns(group, self._columns)
         return WantedRows(ranges, columns)
@@ -190,7 +190,7 @@ class PagedGroups:
         with contextlib.suppress(*_DAMAGED):
             columns = self._paged_columns(group, self._tested)
             if columns is not None:
-                return self._passing(group, columns, row_count)
+                return self._matching_ranges(group, columns, row_count)
         return [RowRange(0, row_count)]
 
     @cached_property
@@ -230,7 +230,7 @@ class PagedGroups:
             for name, chunk in columns.items()
         }
 
-    def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
+    def _matching_ranges(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
         """Return the ranges of rows whose page statistics may pass the condition."""
         footer, tested = self._file.metadata, self._choice.columns
         spans = {name: columns[name][0].index("column") for name, _ in tested}
@@ -249,7 +249,7 @@ class PagedGroups:
         sizes = np.diff(np.append(begins, row_count)).tolist()
         stats = zip(*column_stats, strict=True) if column_stats else [()] * len(sizes)
         parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
-        return ranges_of(begins, row_count, self._choice.passing(parts))
+        return ranges_of(begins, row_count, self._choice.may_match(parts))
 
     def _stats(
         self,
@@ -320,7 +320,7 @@ class PagedGroups:
         return data
 
 
-def _leaves_out_much(ranges: Sequence[RowRange], row_count: int) -> bool:
+def _skips_most(ranges: Sequence[RowRange], row_count: int) -> bool:
     return count_of(ranges) * _WORTHWHILE <= row_count
 
 

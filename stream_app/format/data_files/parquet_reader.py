@@ -127,7 +127,7 @@ class _OpenFile:
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
             return groups  # the manifest's statistics were enough
-        passing = parts.passing(
+        passing = parts.may_match(
             [
                 PartStats(
                     footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)

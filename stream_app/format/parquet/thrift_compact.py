@@ -58,7 +58,7 @@ def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
             number += header >> 4
         else:
             number, position = _zigzag(data, position)
-        end = _behind(data, position, kind, 0)
+        end = _end_of_value(data, position, kind, 0)
         fields[number] = RawValue(kind, data[position:end])
         position = end
 
@@ -86,7 +86,7 @@ def members(value: RawValue) -> list[bytes]:
     count, kind, at = _list_header(data, 0)
     bounds = [at]
     for _ in range(count):
-        at = _behind(data, at, _as_member(kind), 0)
+        at = _end_of_value(data, at, _as_member(kind), 0)
         bounds.append(at)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
@@ -175,7 +175,7 @@ def _as_member(kind: int) -> int:
     return _BYTE if kind in (_TRUE, _FALSE) else kind
 
 
-def _behind(data: bytes, position: int, kind: int, depth: int) -> int:
+def _end_of_value(data: bytes, position: int, kind: int, depth: int) -> int:
     """Return the position after a value."""
     if kind in _INTEGERS:
         while data[position] > 0x7F:
@@ -185,9 +185,9 @@ def _behind(data: bytes, position: int, kind: int, depth: int) -> int:
         length, position = _varint(data, position)
         end = position + length
     elif kind == _STRUCT:
-        end = _behind_struct(data, position, depth + 1)
+        end = _end_of_struct(data, position, depth + 1)
     elif kind in (_LIST, _SET):
-        end = _behind_list(data, position, depth)
+        end = _end_of_list(data, position, depth)
     elif kind in _FIXED_SIZES:
         end = position + _FIXED_SIZES[kind]
     else:
@@ -197,16 +197,16 @@ def _behind(data: bytes, position: int, kind: int, depth: int) -> int:
     return end
 
 
-def _behind_list(data: bytes, position: int, depth: int) -> int:
+def _end_of_list(data: bytes, position: int, depth: int) -> int:
     count, member, position = _list_header(data, position)
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        position = _behind(data, position, _as_member(member), depth)
+        position = _end_of_value(data, position, _as_member(member), depth)
     return position
 
 
-def _behind_struct(data: bytes, position: int, depth: int) -> int:
+def _end_of_struct(data: bytes, position: int, depth: int) -> int:
     """Return the position behind a struct."""
     if depth > _DEEPEST:
         raise ValueError("structs lie too deep within each other")
@@ -226,4 +226,4 @@ def _behind_struct(data: bytes, position: int, depth: int) -> int:
                 position += 1
             position += 1
         else:
-            position = _behind(data, position, kind, depth)
+            position = _end_of_value(data, position, kind, depth)

@@ -123,7 +123,7 @@ class WindowBefore:
     also_alone: bool = False
 
 
-def leave_level_0(sections: Sequence[Section]) -> bool:
+def has_level_0(sections: Sequence[Section]) -> bool:
     """Return whether the sections have a file of level 0."""
     files = (file for section in sections for run in section for file in run.files)
     return any(file.level == 0 for file in files)
@@ -136,7 +136,7 @@ class BeforeRows(Protocol):
         """Return whether a rewrite of sections writes a changelog; by default if level 0 is part of
         it.
         """
-        return output_level != 0 and leave_level_0(sections)
+        return output_level != 0 and has_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Return the treatment of a file that overlaps no other and moves to `output_level`."""

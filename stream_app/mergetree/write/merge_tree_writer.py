@@ -85,7 +85,7 @@ class MergeTreeWriter:
         if not rows.num_rows:
             return
         check_mergeable(rows, self.refused_rows, self.layout.key_names)
-        if UNCHANGED in rows.schema.names and not self._leaves_out:
+        if UNCHANGED in rows.schema.names and not self._omits_values:
             self._widen(rows.schema)
         first = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
@@ -146,7 +146,7 @@ class MergeTreeWriter:
         self._new_files, self._changelog_files = [], []
 
     @property
-    def _leaves_out(self) -> bool:
+    def _omits_values(self) -> bool:
         """Whether any row omits values."""
         return len(self.buffer.layout.schema) > len(self.layout.schema)
 
@@ -158,7 +158,7 @@ class MergeTreeWriter:
 
     def _windows(self) -> Iterator[MergeWindow]:
         """Yield the buffered rows, completed; refuse rows that cannot be completed."""
-        if self.history is None and not self._leaves_out:
+        if self.history is None and not self._omits_values:
             yield from self.buffer.drain()
             return
         assert self.old_rows is not None, "rows need older ones, and there is no table to ask"

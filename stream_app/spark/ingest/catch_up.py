@@ -96,12 +96,12 @@ class CatchUp(Generic[Messages]):
     def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
         """Return the offsets at which a table resumes; None if it cannot resume yet."""
         try:
-            if not feed.job.is_open:
+            if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.job.is_open or feed.job.committer.must_wait():
+            if not feed.table_job.is_open or feed.table_job.committer.must_wait():
                 return None
-            source_end = feed.job.committer.state.last_source_end
-            if feed.job.last_epoch >= waiting.since_epoch and source_end:
+            source_end = feed.table_job.committer.state.last_source_end
+            if feed.table_job.last_epoch >= waiting.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
                 return with_new_partitions(json.loads(source_end), waiting.begin)
         except StoppedError:

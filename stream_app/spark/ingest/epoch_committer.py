@@ -74,7 +74,7 @@ class EpochCommitter(Generic[Messages]):
         self.epoch_at_work: int | None = None
         self._on_committed = on_committed
         self._catch_up = CatchUp(rounds)
-        self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
@@ -96,7 +96,7 @@ class EpochCommitter(Generic[Messages]):
                 self._start(epoch)
             decoded = self._decode(messages, epoch)
             self.wait_until_committed()
-            self._pending = self._committer.submit(self._finish, decoded)
+            self._pending = self._commit_thread.submit(self._finish, decoded)
             if not self.rounds.runner.overlaps:
                 self.wait_until_committed()
             return decoded.routed.messages
@@ -145,7 +145,7 @@ class EpochCommitter(Generic[Messages]):
             self._open_tables()
             for feed in self.tables.feeds:
                 with self._by_itself(feed):
-                    if report := feed.job.while_idle():
+                    if report := feed.table_job.while_idle():
                         feed.listener.idle_commit(report)
             now = self.rounds.clock.steady_seconds()
             if now - self._looked_at >= _LOOK_S:
@@ -170,7 +170,7 @@ class EpochCommitter(Generic[Messages]):
                 if feed.name in waiting:
                     self._compact_due(feed)
             for feed in self.tables.feeds:
-                feed.job.check_none_waits()
+                feed.table_job.check_none_waits()
 
     def stop(self, *, publishes: bool = False) -> None:
         """Begin and commit no more epochs; the commit in progress is completed.
@@ -182,14 +182,14 @@ class EpochCommitter(Generic[Messages]):
             is_amid_epoch = self._standing is _Standing.AMID_EPOCH
             for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
                 with self._by_itself(feed):
-                    if report := feed.job.publish_finished():
+                    if report := feed.table_job.publish_finished():
                         feed.listener.idle_commit(report)
             self._is_stopping = True
 
     def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
             with self._by_itself(feed):
-                for report in feed.job.compact_due():
+                for report in feed.table_job.compact_due():
                     feed.listener.idle_commit(report)
 
     @contextlib.contextmanager
@@ -235,7 +235,7 @@ class EpochCommitter(Generic[Messages]):
 
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
         """Decode an epoch for the tables that seem to lack it."""
-        feeds = [feed for feed in self.tables.feeds if feed.job.seems_to_lack(epoch)]
+        feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
         end = self.epoch_log.source_end(epoch)
         if self.epoch_log.goes_back:
             if self._committed is None:
@@ -282,7 +282,7 @@ class EpochCommitter(Generic[Messages]):
         """Return the tables that lack the epoch, and report those that have it as skipped."""
         lacking = []
         for feed in self.tables.ready():
-            if feed.job.is_committed(decoded.epoch, decoded.source_end):
+            if feed.table_job.is_committed(decoded.epoch, decoded.source_end):
                 feed.listener.epoch(EpochReport(epoch=decoded.epoch, skipped=True))
             else:
                 lacking.append(feed)

@@ -162,7 +162,7 @@ class EpochRounds(Generic[Messages]):
         for feed in epoch.lacking:
             error = CommitError(
                 f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
-                where=feed.job.table.location,
+                where=feed.table_job.table.location,
                 fix="see which other job commits to the table so often, and stop one of both",
             )
             self.tables.fail(feed, error)
@@ -190,7 +190,7 @@ class EpochRounds(Generic[Messages]):
         results = []
         for index, part in plan.tables.items():
             feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
-            feed.job.table.add_store_requests(table_output.counts.requests)
+            feed.table_job.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, part, table_output))
         commits = RoundCommits(
             decoded=decoded,
@@ -333,4 +333,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.first_offsets and not feed.job.committer.buckets.fits(routed.basis)
+    return not routed.first_offsets and not feed.table_job.committer.buckets.fits(routed.basis)

@@ -93,10 +93,10 @@ class EpochTables(ABC):
 
         def opened(feed: TableFeed) -> BaseException | None:
             try:
-                feed.job.open(user)
+                feed.table_job.open(user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
-                feed.listener.opened(feed.job.table, state.source_tables_of(feed.name))
+                feed.listener.opened(feed.table_job.table, state.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
@@ -128,7 +128,7 @@ class EpochTables(ABC):
             self.held.advance(name, with_new_partitions(table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
-            if feed.name not in self._checked and feed.job.is_open:
+            if feed.name not in self._checked and feed.table_job.is_open:
                 try:
                     self._check_not_read_before(feed)
                 except CheckpointError as error:
@@ -156,9 +156,11 @@ class EpochTables(ABC):
         self.state_file.note_passing(
             "callbacks",
             [
-                JobWarning(table=feed.job.table.label, problem=problem.problem, fix=problem.fix)
+                JobWarning(
+                    table=feed.table_job.table.label, problem=problem.problem, fix=problem.fix
+                )
                 for feed in self.feeds
-                for problem in feed.job.callback_problems()
+                for problem in feed.table_job.callback_problems()
             ],
         )
 
@@ -187,7 +189,7 @@ class EpochTables(ABC):
     def has_failed(self, feed: TableFeed) -> bool:
         """Return whether the table is held because of a failure, and not only for compactions."""
         waiting = self.held.by_name.get(feed.name)
-        return waiting is not None and waiting.has_failed and not feed.job.is_open
+        return waiting is not None and waiting.has_failed and not feed.table_job.is_open
 
     def await_next(self) -> None:
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
@@ -204,7 +206,7 @@ class EpochTables(ABC):
         waiting = self.held.by_name.get(feed.name)
         begin = self._begin if waiting is None else waiting.begin
         if begin and self.epoch_log.goes_back:
-            feed.job.check_not_read_before(begin)
+            feed.table_job.check_not_read_before(begin)
             self._checked.add(feed.name)
 
     @abstractmethod
@@ -225,12 +227,12 @@ class StoppingTables(EpochTables):
     @property
     def epoch(self) -> int:
         """See `EpochTables.epoch`."""
-        return min(feed.job.last_epoch for feed in self.feeds)
+        return min(feed.table_job.last_epoch for feed in self.feeds)
 
     def check_next(self, epoch: int) -> None:
         """See `EpochTables.check_next`."""
         for feed in self.feeds:
-            feed.job.check_epochs(epoch, epoch - 1)
+            feed.table_job.check_epochs(epoch, epoch - 1)
 
     def all_have(self, epoch: int) -> bool:
         """See `EpochTables.all_have`: the tables are asked themselves."""
@@ -238,7 +240,7 @@ class StoppingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        return feed.job.follow_and_wait()
+        return feed.table_job.follow_and_wait()
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
@@ -283,23 +285,23 @@ class HoldingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.job.committer.must_wait():
-            raise CompactionWaitError(feed.job.table.location)
-        return feed.job.committer.state.constraints.next_sequence_number
+        if feed.table_job.committer.must_wait():
+            raise CompactionWaitError(feed.table_job.table.location)
+        return feed.table_job.committer.state.constraints.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         newest = dict(self.state_file.state.newest)
-        newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
+        newest |= {feed.name: last for feed in complete if (last := feed.table_job.last_epoch) >= 0}
         self.state_file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
         if self.hold(feed.name, error).has_failed:
-            feed.job.forget()
+            feed.table_job.forget()
 
     def _check_opened(self, feed: TableFeed) -> None:
         newest = self.state_file.state.newest.get(feed.name, -1)
-        feed.job.check_epochs(self.newest_begun + 1, newest)
+        feed.table_job.check_epochs(self.newest_begun + 1, newest)
 
 
 class LoadingTables(HoldingTables):
@@ -311,7 +313,11 @@ class LoadingTables(HoldingTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        return feed.job.follow_and_wait() if self._lasts else super().wait_for_sequence_number(feed)
+        return (
+            feed.table_job.follow_and_wait()
+            if self._lasts
+            else super().wait_for_sequence_number(feed)
+        )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""

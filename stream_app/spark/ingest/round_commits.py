@@ -56,7 +56,7 @@ class TableResult:
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""
-        self.feed.job.table.discard(self.output.changes)
+        self.feed.table_job.table.discard(self.output.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class RoundCommits(Generic[Messages]):
             while pending:
                 begun = pending[: self.tables.commits_at_once]
                 del pending[: len(begun)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._outcome, begun)
+                outcomes = map_in_threads(COMMIT_THREADS, self._commit_in_thread, begun)
                 for result, outcome in zip(begun, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
@@ -186,13 +186,13 @@ class RoundCommits(Generic[Messages]):
             self._complete(result)
             result.feed.listener.epoch(outcome)
 
-    def _outcome(self, result: TableResult) -> _Outcome:
+    def _commit_in_thread(self, result: TableResult) -> _Outcome:
         """Commit a table's result, in a thread."""
-        with logging_about(table=result.feed.job.table.label, epoch=self.decoded.epoch):
-            return self._outcome_of(result)
+        with logging_about(table=result.feed.table_job.table.label, epoch=self.decoded.epoch):
+            return self._commit_or_error(result)
 
-    def _outcome_of(self, result: TableResult) -> _Outcome:
-        job = result.feed.job
+    def _commit_or_error(self, result: TableResult) -> _Outcome:
+        job = result.feed.table_job
         try:
             with ExitStack() as uncommitted:
                 uncommitted.callback(result.discard)
@@ -242,7 +242,7 @@ class RoundCommits(Generic[Messages]):
             least: the least sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
-        job, plan = result.feed.job, result.plan
+        job, plan = result.feed.table_job, result.plan
         is_late = least > plan.next_sequence_number - reserve
         is_moved = not plan.first_offsets and not job.committer.buckets.fits(plan.basis)
         return is_late or is_moved or job.table is not plan.table
@@ -257,9 +257,9 @@ class RoundCommits(Generic[Messages]):
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
-                feed.job.table.location, topic, partition, offset,
+                feed.table_job.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.job.committer.commit_epoch(
+        committed = feed.table_job.committer.commit_epoch(
             self.decoded.epoch,
             output.changes,
             properties=properties,
@@ -278,9 +278,9 @@ class RoundCommits(Generic[Messages]):
             parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
             began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,
-            sorted_runs=feed.job.sorted_runs(),
+            sorted_runs=feed.table_job.sorted_runs(),
             compactions=committed.compactions,
-            metrics=feed.job.compaction_metrics() or CompactionMetrics(),
+            metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )
 
     def _complete(self, result: TableResult) -> None:

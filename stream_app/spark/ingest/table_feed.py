@@ -94,7 +94,7 @@ class TableFeed:
     """
 
     name: str
-    job: TableJob
+    table_job: TableJob
     format_of: Callable[[FileStoreTable], Pipeline]
     quarantine: QuarantineWriter
     listener: TableListener
@@ -118,14 +118,16 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, previous = self.job.table, self._plan
+        table, previous = self.table_job.table, self._plan
         if previous is None or previous.table is not table:
             if self.sources is not None:
                 self.sources.begin()
             previous = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous.next_sequence_number
-        self._plan = plan = previous.of_next_epoch(next_sequence_number, self.job.bucket_basis)
+        self._plan = plan = previous.of_next_epoch(
+            next_sequence_number, self.table_job.bucket_basis
+        )
         return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
@@ -157,13 +159,15 @@ class TableFeed:
         self._warnings += self.expectations.judge(output.counts.violations)
         description = output.counts.description
         if self.evolution is not None:
-            self._warnings += self.evolution.follow(self.job.table, description)
-        self.job.adopt()
-        before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
+            self._warnings += self.evolution.follow(self.table_job.table, description)
+        self.table_job.adopt()
+        before, now = plan.table.schema.fields.names, self.table_job.table.schema.fields.names
         self._new_columns.update(set(now).difference(before))
-        if self.job.table is not plan.table:
+        if self.table_job.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.job.buckets_stand(plan.basis, output.changes)
+        return not plan.first_offsets and not self.table_job.buckets_stand(
+            plan.basis, output.changes
+        )
 
     def take_warnings(self) -> Sequence[JobWarning]:
         """Return warnings about columns and expectations since the last call."""

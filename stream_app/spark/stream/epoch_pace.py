@@ -1,6 +1,6 @@
 """Decides when the next epoch begins: a fixed time after the last one, or as late as rows may.
 
-`topic_stream` asks after each epoch. A message waits at most from one look at the topics to the
+`topic_stream` asks after each epoch. A message waits at most from one poll of the topics to the
 next, and then for its epoch's commit. So the longest epochs that keep rows fresh are the stated
 freshness less what an epoch takes.
 """
@@ -31,8 +31,8 @@ class PastEpochTimes:
     """The times of a committed epoch, in seconds.
 
     Attributes:
-        covers: from the last look at the topics before to that of this epoch.
-        took: from its look to the end of its commits.
+        covers: from the last poll of the topics before to that of this epoch.
+        took: from its poll to the end of its commits.
     """
 
     covers: float
@@ -94,12 +94,12 @@ def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPac
 class Pace(Protocol):
     """Decides when epochs begin. The stream's thread calls it, and the committer's `committed`."""
 
-    def looked(self, now: float) -> None:
+    def polled(self, now: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
     def begin(self, epoch: int) -> None:
-        """Note that the last look begins an epoch."""
+        """Note that the last poll begins an epoch."""
         ...
 
     def committed(self, epoch: int) -> None:
@@ -107,7 +107,7 @@ class Pace(Protocol):
         ...
 
     def pause(self, *, is_full: bool) -> float:
-        """Return seconds from the last look to the next.
+        """Return seconds from the last poll to the next.
 
         Args:
             is_full: the epoch is as large as epochs may be, and messages are left.
@@ -131,8 +131,8 @@ class FixedPace:
     seconds: float = 0.0
     is_kept: ClassVar[bool] = True
 
-    def looked(self, now: float) -> None:
-        """See `Pace.looked`."""
+    def polled(self, now: float) -> None:
+        """See `Pace.polled`."""
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`."""
@@ -161,27 +161,27 @@ class FreshPace:
     clock: Clock
     _chosen: ChosenPace = field(init=False)
     _shown: float = field(init=False, default=0.0)
-    _looks: tuple[float | None, float | None] = field(init=False, default=(None, None))
+    _polls: tuple[float | None, float | None] = field(init=False, default=(None, None))
     _begun: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
     _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         self._chosen = chosen_pace(self.freshness, ())
 
-    def looked(self, now: float) -> None:
-        """See `Pace.looked`."""
-        self._looks = self._looks[1], now
+    def polled(self, now: float) -> None:
+        """See `Pace.polled`."""
+        self._polls = self._polls[1], now
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""
-        before, last = self._looks
+        before, last = self._polls
         if before is not None and last is not None:
             self._begun[epoch] = before, last
 
     def committed(self, epoch: int) -> None:
         """See `Pace.committed`."""
-        if (looks := self._begun.pop(epoch, None)) is not None:
-            before, last = looks
+        if (polls := self._begun.pop(epoch, None)) is not None:
+            before, last = polls
             took = self.clock.steady_seconds() - last
             times = PastEpochTimes(covers=last - before, took=took)
             self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]

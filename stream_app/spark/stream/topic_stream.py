@@ -259,7 +259,7 @@ class TopicStream:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         looked = self.clock.steady_seconds()
         newest = self.source.offsets_at(OffsetEnd.NEWEST)
-        self.pace.looked(looked)
+        self.pace.polled(looked)
         return looked, newest
 
     def _load(self, epoch: int, begin: Offsets, newest: Offsets) -> int:

@@ -108,7 +108,7 @@ class ManifestCheck:
                 continue
             if low > least or high < most:
                 wrong.append(f"{name} = {low} to {high}, which is {least} to {most}")
-        if entries and types and self._leaves_out(meta, entries):
+        if entries and types and self._excludes_a_partition(meta, entries):
             wrong.append("bounds of partitions that leave out some of its entries")
         if wrong:
             self.findings.append(
@@ -120,7 +120,7 @@ class ManifestCheck:
                 )
             )
 
-    def _leaves_out(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
+    def _excludes_a_partition(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
         """Return whether the listed bounds of partition values exclude the partition of an
         entry.
         """

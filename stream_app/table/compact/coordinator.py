@@ -87,13 +87,13 @@ class CompactCoordinator:
         missing = {bucket for bucket in buckets if bucket not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
         if unknown := missing - self._packed.buckets:
-            live = files_by_bucket(self.table, snapshot, unknown | self._others(missing))
+            live = files_by_bucket(self.table, snapshot, unknown | self._neighbours(missing))
         for bucket in missing:
             files = live.pop(bucket) if bucket in live else self._packed.take(bucket)
             self._managers[bucket] = self.manager_of(self.table, bucket, files)
         self._packed.keep(live)
 
-    def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
+    def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket

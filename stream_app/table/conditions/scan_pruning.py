@@ -42,7 +42,7 @@ class ScanPruning:
         """Return the manifests that may have a partition with a matching row."""
         if self.condition is None:
             return list(metas)
-        passing = self.condition.passing(map(self._stats_of, metas))
+        passing = self.condition.may_match(map(self._stats_of, metas))
         return [meta for meta, passes in zip(metas, passing, strict=True) if passes]
 
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
@@ -69,7 +69,7 @@ class ScanPruning:
                 name: ColumnStats(value, value, int(value is None))
                 for name, value in zip(self.partition_type.names, values, strict=True)
             }
-            (self._may_match[partition],) = self.condition.passing([(1, stats)])
+            (self._may_match[partition],) = self.condition.may_match([(1, stats)])
         return self._may_match[partition]
 
 

@@ -57,7 +57,7 @@ class IdleReport:
     metrics: CompactionMetrics
 
 
-def newest_version(table: FileStoreTable) -> FileStoreTable:
+def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     """Return the table with its newest schema; the same object if its schema is the newest.
 
     Raises:
@@ -212,7 +212,7 @@ class TableJob:
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
         """
-        table = newest_version(self.table)
+        table = with_newest_schema(self.table)
         if table is self.table:
             return False
         self.upkeep.adopt(table)

@@ -100,16 +100,18 @@ class IncrementalRead(RowChoice):
         Files without a matching row are omitted.
         """
         delta = FileStoreScan(self.table).delta(snapshot, self._pruning())
-        return self._passing([entry for entry in delta if entry.kind is FileKind.ADD])
+        return self._matching_entries([entry for entry in delta if entry.kind is FileKind.ADD])
 
     def changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the changelog files of a snapshot, filtered as `added_entries` does."""
-        return self._passing(FileStoreScan(self.table).changelog(snapshot, self._pruning()))
+        return self._matching_entries(
+            FileStoreScan(self.table).changelog(snapshot, self._pruning())
+        )
 
     def _pruning(self) -> ScanPruning | None:
         return scan_pruning(self.row_filter, self.table)
 
-    def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    def _matching_entries(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
         """Return the entries whose files may have a matching row.
 
         The read does not merge, so statistics of any column may exclude a file. Those of
@@ -120,7 +122,9 @@ class IncrementalRead(RowChoice):
             return entries
         stats = FileStats(condition.columns, self.table.known_schemas())
         files = [entry.file for entry in entries]
-        passing = condition.passing((file.row_count, stats.of_all_columns(file)) for file in files)
+        passing = condition.may_match(
+            (file.row_count, stats.of_all_columns(file)) for file in files
+        )
         return [
             entry
             for entry, passes in zip(entries, passing, strict=True)

@@ -101,12 +101,12 @@ class SplitScan:
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
         if self.table.schema.joins_files:
-            return row_group_splits(self._with_a_joined_row(row_groups(files), file_stats), rules)
+            return row_group_splits(self._matching_groups(row_groups(files), file_stats), rules)
         if not self.table.kind.merges_by_key:
-            return append_groups(self._with_a_row(files, file_stats), rules)
-        with_key = self._passing(files, file_stats.keys)
+            return append_groups(self._matching_files(files, file_stats), rules)
+        with_key = self._matching_by_stats(files, file_stats.keys)
         sections = partition_into_sections(with_key, self.table.key_of)
-        return merge_tree_groups(self._worth_reading(sections, file_stats), rules)
+        return merge_tree_groups(self._matching_sections(sections, file_stats), rules)
 
     def _split(
         self,
@@ -134,7 +134,7 @@ class SplitScan:
         columns = () if self.row_filter is None else self.row_filter.columns
         return FileStats(schema.fields.project(columns), self.table.known_schemas())
 
-    def _passing(
+    def _matching_by_stats(
         self,
         files: Sequence[DataFileMeta],
         stats_of: Callable[[DataFileMeta], Mapping[str, ColumnStats]],
@@ -143,35 +143,33 @@ class SplitScan:
             return list(files)
         columns = self.table.schema.fields.project(self.row_filter.columns)
         condition = StatsFilter(self.row_filter.expression, columns)
-        passing = condition.passing((file.row_count, stats_of(file)) for file in files)
+        passing = condition.may_match((file.row_count, stats_of(file)) for file in files)
         return [file for file, passes in zip(files, passing, strict=True) if passes]
 
-    def _with_a_row(
+    def _matching_files(
         self, files: Sequence[DataFileMeta], file_stats: FileStats
     ) -> list[DataFileMeta]:
         """Return the files in which a row may match, by statistics and indexes."""
-        passing = self._passing(files, file_stats.of_all_columns)
+        passing = self._matching_by_stats(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [file for file in passing if indexes.may_hold(file)]
 
-    def _with_a_joined_row(
-        self, groups: Sequence[RowGroup], file_stats: FileStats
-    ) -> list[RowGroup]:
+    def _matching_groups(self, groups: Sequence[RowGroup], file_stats: FileStats) -> list[RowGroup]:
         """Return the groups in which a row may match; only a file that stands alone says so."""
         alone = [group.files[0] for group in groups if len(group.files) == 1]
-        passing = {file.file_name for file in self._with_a_row(alone, file_stats)}
+        passing = {file.file_name for file in self._matching_files(alone, file_stats)}
         return [
             group for group in groups if len(group.files) > 1 or group.files[0].file_name in passing
         ]
 
-    def _worth_reading(
+    def _matching_sections(
         self, sections: Sequence[Section], file_stats: FileStats
     ) -> Sequence[Section]:
         if self.row_filter is None:
             return sections
         may_prune = traits_of(self.table.options.merge_engine).may_prune_by_value
         files = [file for section in sections for file in section_files(section)]
-        passing = {file.file_name for file in self._with_a_row(files, file_stats)}
+        passing = {file.file_name for file in self._matching_files(files, file_stats)}
         return [
             section
             for section in sections

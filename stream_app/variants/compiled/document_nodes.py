@@ -90,7 +90,7 @@ def list_nodes(place: int, end: int, nodes: NodeTables) -> int:
             if kind == OBJECTS:
                 place = _name(place, end, count, nodes)
             continue
-        place, container = _behind(place, end, container, count, nodes)
+        place, container = _next_value(place, end, container, count, nodes)
         if container < 0:
             return count if place == end else DECLINED
     return DECLINED
@@ -151,7 +151,9 @@ def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def _behind(place: int, end: int, container: int, count: int, nodes: NodeTables) -> tuple[int, int]:
+def _next_value(
+    place: int, end: int, container: int, count: int, nodes: NodeTables
+) -> tuple[int, int]:
     """Return the place and the container of the next value, or the end of the text and -1.
 
     The place is `DECLINED` if neither a comma nor the matching bracket follows.

@@ -31,7 +31,7 @@ def judge(case: Case) -> str:
     for text in case.input_lines[place + 1 :]:
         predicate = parse_predicate(text, columns)
         condition = StatsFilter(to_expression(predicate), columns.project(column_names(predicate)))
-        (passes,) = condition.passing([(int(case.args["rows"]), stats)])
+        (passes,) = condition.may_match([(int(case.args["rows"]), stats)])
         shown.append(f"{'may' if passes else 'no':3} {text}")
     return "\n".join(shown)
 
@@ -68,5 +68,5 @@ def test_columns_that_nobody_asks_about_do_not_matter() -> None:
     expression = to_expression(parse_predicate("k = 1", columns))
     condition = StatsFilter(expression, RowType((columns.fields[0],)))
     two = ColumnStats(2, 2, 0)
-    assert condition.passing([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]
-    assert condition.passing([]) == []
+    assert condition.may_match([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]
+    assert condition.may_match([]) == []

@@ -76,7 +76,7 @@ class Follower(JobListener):
     def idle_commit(self, table: str, report: IdleReport) -> None:
         self.reasons += [compaction.reason for compaction in report.compactions]
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         self.stop_requested.set()
 
 

@@ -162,5 +162,5 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
 def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:
     committer = job.started()
     for feed in committer.tables.feeds:
-        feed.job.table = replace(feed.job.table, file_io=file_io)
+        feed.table_job.table = replace(feed.table_job.table, file_io=file_io)
     return committer

@@ -86,7 +86,7 @@ def decoded(work: EpochRounds[Parts], tables: TwoTables, epoch: int) -> DecodedE
 def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
     committer: EpochCommitter[Parts] = tables.started(runner)
     for feed in committer.tables.feeds:
-        feed.job.open("the job")
+        feed.table_job.open("the job")
     return committer
 
 

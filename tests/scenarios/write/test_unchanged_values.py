@@ -67,7 +67,7 @@ class ToastJob:
         """A new process with the same checkpoint."""
         feed = TableFeed(
             name="t",
-            job=TableJob(self.table, self._executor),
+            table_job=TableJob(self.table, self._executor),
             format_of=_format_of,
             quarantine=QuarantineWriter(Folder(str(self.folder / "bad"), self.table.file_io), None),
             listener=Reports(),

@@ -53,7 +53,7 @@ class Database:
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         return TableFeed(
             name=name,
-            job=TableJob(table, CompactHere),
+            table_job=TableJob(table, CompactHere),
             format_of=lambda seen: job_pipeline(self.tables, seen),
             quarantine=QuarantineWriter(None, 0),
             listener=Reports(),

@@ -193,7 +193,7 @@ class DatabaseJob:
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         return TableFeed(
             name=name,
-            job=TableJob(table, CompactHere),
+            table_job=TableJob(table, CompactHere),
             format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
             quarantine=self._letters(name),
             listener=Reports(),

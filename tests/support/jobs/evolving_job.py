@@ -53,7 +53,7 @@ class Job:
         table = open_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
-            job=TableJob(table, self.executor_of),
+            table_job=TableJob(table, self.executor_of),
             format_of=self._format_of,
             quarantine=QuarantineWriter(
                 Folder(f"{self.table.location}-bad", self.table.file_io), None

@@ -133,7 +133,7 @@ class TwoTables:
             quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
             feed = TableFeed(
                 name=TOPICS[number],
-                job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
+                table_job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
                 format_of=_format_of,
                 quarantine=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),

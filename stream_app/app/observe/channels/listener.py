@@ -43,7 +43,7 @@ class JobListener:
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Called when a table is held back, or has all epochs again."""
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         """Called when the job has checked its stream, which it does five times a second."""
 
     def problem(self) -> JobWarning | None:

@@ -154,7 +154,7 @@ class _EventSender:
 class LineageEvents(JobListener):
     """Makes the events of one run, and sends them.
 
-    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 
     Attributes:
         url: the service, such as ``http://marquez:5000``, or None to use the client's own settings.
@@ -230,7 +230,7 @@ class LineageEvents(JobListener):
         with self._lock:
             self._offsets = progress.end_offsets
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         """Send a RUNNING event if one is due."""
         now = self.clock.steady_seconds()
         is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S

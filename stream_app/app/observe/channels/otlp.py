@@ -129,7 +129,7 @@ class _OpenEpoch:
 class EpochTraces(JobListener):
     """Makes spans; OpenTelemetry's threads send them.
 
-    The thread that commits calls `epoch`; the one that watches the stream calls `looked`.
+    The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 
     Attributes:
         endpoint: the collector, such as ``http://collector:4318``, or None to use OpenTelemetry's
@@ -188,7 +188,7 @@ class EpochTraces(JobListener):
             self._add(span, trace.set_span_in_context(root))
         root.end(now_ms * _NS)
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
         with self._lock:
             opened = self._open

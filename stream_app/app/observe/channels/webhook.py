@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from stream_app import __version__
 from stream_app.app.observe.channels.listener import JobListener
 from stream_app.clock import Clock
-from stream_app.http_request import opened
+from stream_app.http_request import send
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
@@ -149,7 +149,7 @@ class Webhook(JobListener):
                 "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
             )
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         """Send notices about quarantined records that have become due."""
         self._notify_of_growth()
 
@@ -193,7 +193,7 @@ class Webhook(JobListener):
         for pause_s in (*self.pauses_s, None):
             try:
                 request = self.receiver.request(notice)
-                with opened(request, timeout_s=self.timeout_s):
+                with send(request, timeout_s=self.timeout_s):
                     self._problem = None
                     return
             except HTTPError as error:

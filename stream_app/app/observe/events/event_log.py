@@ -214,12 +214,12 @@ class EventLog:
             idle_event(report),
         )
 
-    def looked(self, is_running: bool) -> None:
+    def heartbeat(self, is_running: bool) -> None:
         """Report that the job has checked its query; `is_running` is False at the last check."""
         if self.health is not None:
-            self.health.looked(is_running)
-        self._count(lambda metrics: metrics.source.looked(metrics.table))
-        self.listeners.call(lambda listener: listener.looked())
+            self.health.heartbeat(is_running)
+        self._count(lambda metrics: metrics.source.heartbeat(metrics.table))
+        self.listeners.call(lambda listener: listener.heartbeat())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""

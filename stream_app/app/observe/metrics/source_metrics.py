@@ -104,7 +104,7 @@ class SourceMetrics:
         self._progress = progress
         self._set_lag(label)
 
-    def looked(self, label: str) -> None:
+    def heartbeat(self, label: str) -> None:
         """Record a check of the query, since which an epoch may have begun or been committed."""
         if self._position() != self._seen:
             self._set_lag(label)

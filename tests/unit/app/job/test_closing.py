@@ -82,7 +82,7 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
     names = ["a", "b", "c"]
     for name in names:
         feed = feeds.of_table(name, small_table(tmp_path / name, "k INT, v INT", ["k"]).table)
-        monkeypatch.setattr(feed.job.upkeep, "close", partial(close, name))
+        monkeypatch.setattr(feed.table_job.upkeep, "close", partial(close, name))
     with pytest.raises(CompactionError, match="a is not closed"):
         feeds.close()
     assert sorted(closed) == names

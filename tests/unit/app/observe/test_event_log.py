@@ -192,14 +192,14 @@ def test_the_log_says_whether_the_source_is_drained(
 
 
 class _Broken(JobListener):
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         raise ZeroDivisionError
 
 
 class _Counting(JobListener):
     looks = 0
 
-    def looked(self) -> None:
+    def heartbeat(self) -> None:
         self.looks += 1
 
 
@@ -208,8 +208,8 @@ def test_a_listener_that_fails_stops_neither_the_job_nor_the_others(
 ) -> None:
     events, counting = log[0], _Counting()
     events.listeners = Listeners((_Broken(), counting))
-    events.looked(True)
-    events.looked(True)
+    events.heartbeat(True)
+    events.heartbeat(True)
     assert counting.looks == 2
     [warning] = caplog.records
     assert "the job continues" in warning.message

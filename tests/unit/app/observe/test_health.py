@@ -37,7 +37,7 @@ def test_health_says_why_it_fails() -> None:
     with serving(CollectorRegistry(), port, health):
         assert answers("/healthz") == (200, "ok\n")
         assert answers("/readyz") == (503, "the job is starting\n")
-        health.looked(True)
+        health.heartbeat(True)
         assert answers("/readyz") == (200, "ok\n")
         states.append(replace(fresh, stale_s=301.0))
         health.held["orders"] = "its bucket number has changed, says swordfish"
@@ -51,7 +51,7 @@ def test_health_says_why_it_fails() -> None:
         hangs = "the job has not looked at its stream for 121 s\n"
         assert answers("/healthz") == (503, hangs)
         assert answers("/readyz")[1].startswith(hangs)
-        health.looked(False)
+        health.heartbeat(False)
         clock.sleep(1000)
         assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
     with serving(CollectorRegistry(), port):
@@ -101,7 +101,7 @@ def test_a_large_epoch_under_way_is_behind() -> None:
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
         positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
-        metrics.source.looked("db.t")
+        metrics.source.heartbeat("db.t")
         source = metrics.source.state()
         return source.lag, staleness_problems(source, 300, 1000) == []
 

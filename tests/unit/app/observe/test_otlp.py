@@ -61,7 +61,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     traces.epoch("shop.items", a_report(3))
     traces.epoch("shop.old", EpochReport(epoch=3, skipped=True))
     clock.sleep(31)
-    traces.looked()
+    traces.heartbeat()
     traces.epoch("shop.late", a_report(3))  # its span is in the same trace
     traces.end()
     [of_resource] = ExportTraceServiceRequest.FromString(

@@ -125,12 +125,12 @@ def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Pa
     # A row that is there has none of them, so each may be null.
     assert again.columns("orders") == [name.replace(" NOT NULL", "") if name[0] == "_" else name
                                        for name in WHOLE]  # fmt: skip
-    assert feed.job.table.schema.schema_id == 1
+    assert feed.table_job.table.schema.schema_id == 1
     [row] = decoded(again, "orders", *creates("shop.orders", [3]))
     assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")
     assert (
         Database(tmp_path, **MADE_COLUMNS)
         .database_tables.known_feeds()[0]
-        .job.table.schema.schema_id
+        .table_job.table.schema.schema_id
         == 1
     )

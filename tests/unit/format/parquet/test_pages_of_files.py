@@ -176,7 +176,7 @@ class SomeParts:
     noise: random.Random
     judge: None = None
 
-    def passing(self, parts: Sequence[PartStats]) -> list[bool]:
+    def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
         return [self.noise.random() < 0.2 for _ in parts]
 
 
@@ -209,8 +209,8 @@ class OnlyStatistics:
     def columns(self) -> Sequence[tuple[str, DataType]]:
         return self.choice.columns
 
-    def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
-        return self.choice.passing(parts)
+    def may_match(self, parts: Sequence[PartStats]) -> Sequence[bool]:
+        return self.choice.may_match(parts)
 
 
 def test_few_rows_are_decoded() -> None:

@@ -43,7 +43,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     """A job that was started, and whose source has brought nothing yet."""
     feed = TableFeed(
         name="t",
-        job=TableJob(table.table, CompactHere),
+        table_job=TableJob(table.table, CompactHere),
         format_of=no_epoch,
         quarantine=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),

@@ -57,11 +57,11 @@ class EvenJob:
             now = self.clock.steady_seconds()
             if self.last is None:
                 self.last = now
-                self.pace.looked(now)
+                self.pace.polled(now)
             until = self.last + self.pace.pause(is_full=False)
             self.clock.sleep(max(0.0, until - now))
             look = self.clock.steady_seconds()
-            self.pace.looked(look)
+            self.pace.polled(look)
             self.pace.begin(epoch)
             self.clock.sleep(self.fixed + self.share * (look - self.last))
             self.pace.committed(epoch)

@@ -279,7 +279,7 @@ class NotedPace:
     full: list[bool] = field(default_factory=list)
     is_kept: bool = True
 
-    def looked(self, at: float) -> None:
+    def polled(self, at: float) -> None:
         self.looks.append(at)
 
     def begin(self, epoch: int) -> None:
