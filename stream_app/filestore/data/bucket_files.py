@@ -106,7 +106,7 @@ class BucketFiles:
             return self.reader.read(self.path(file), file)
         return live_rows(self.reader.read_placed(self.path(file), file), vector, file.row_count)
 
-    def read_places(
+    def read_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """Yield the live rows of a file with their places in it.
