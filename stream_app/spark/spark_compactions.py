@@ -178,7 +178,7 @@ class SparkCompactionQueue:
                 if following.compaction is not None:
                     sizes.append(_size(following.compaction))
                 if shared_count(sizes) < len(taken) + 2:
-                    self._queue.put(following)  # its rank is its place
+                    self._queue.put(following)  # its rank keeps its turn
                     return taken
                 taken.append(following)
 

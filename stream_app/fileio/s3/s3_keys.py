@@ -158,11 +158,11 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         UsageError: a profile is requested, and botocore is not installed.
     """
     home = environ.get("HOME")
-    places = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
+    files = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
     if home:
-        places += [f"{home}/.aws/credentials", f"{home}/.aws/config"]
+        files += [f"{home}/.aws/credentials", f"{home}/.aws/config"]
     name = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
-    if not name and not any(place and Path(place).is_file() for place in places):
+    if not name and not any(file and Path(file).is_file() for file in files):
         return None
     try:
         import botocore.session  # noqa: F401, PLC0415 - an extra: few installations have profiles

@@ -70,9 +70,9 @@ def _check_options(options: Mapping[str, str], location: str) -> None:
 
 
 def _is_same(location: str, other: str) -> bool:
-    """Return whether two places are equal; endpoints are not compared."""
-    place, other_place = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
-    return place == other_place
+    """Return whether two locations are equal; endpoints are not compared."""
+    path, other_path = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
+    return path == other_path
 
 
 def _spark_settings(

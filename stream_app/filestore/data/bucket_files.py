@@ -104,23 +104,23 @@ class BucketFiles:
         vector = self.vectors.get(file.file_name)
         if vector is None:
             return self.reader.read(self.path(file), file)
-        return live_rows(self.reader.read_placed(self.path(file), file), vector, file.row_count)
+        return live_rows(self.reader.read_numbered(self.path(file), file), vector, file.row_count)
 
-    def read_places(
+    def read_with_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        """Yield the live rows of a file with their places in it.
+        """Yield the live rows of a file with their positions in it.
 
-        Rows of skipped parts still count for places and deletion vectors.
+        Rows of skipped parts still count for positions and deletion vectors.
         """
         vector = self.vectors.get(file.file_name)
-        for start, batch in self.reader.read_placed(self.path(file), file):
-            places = np.arange(start, start + batch.num_rows, dtype=np.int64)
+        for start, batch in self.reader.read_numbered(self.path(file), file):
+            positions = np.arange(start, start + batch.num_rows, dtype=np.int64)
             if vector is None:
-                yield batch, places
+                yield batch, positions
             else:
                 live = vector.keep_mask(start, batch.num_rows)
-                yield batch.filter(pa.array(live)), places[live]
+                yield batch.filter(pa.array(live)), positions[live]
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""

@@ -65,11 +65,11 @@ class DataFileReader:
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file in order; it raises the errors of `read_placed`."""
-        return (batch for _, batch in self.read_placed(path, file))
+        """Yield the rows of a file in order; it raises the errors of `read_numbered`."""
+        return (batch for _, batch in self.read_numbered(path, file))
 
-    def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of rows, with the place of each batch's first row in the file.
+    def read_numbered(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches of rows, with the position of each batch's first row in the file.
 
         Raises:
             CorruptFileError: the file is missing, unreadable, or its size differs from its
@@ -97,8 +97,8 @@ class DataFileReader:
                 parts=self._parts_of_file(stored),
             )
             with self.file_io.open_input(path) as source:
-                for place, batch in file_format.placed_batches(source, wanted):
-                    yield place, self._numbered(self._as_of_today(batch, stored), file)
+                for start, batch in file_format.numbered_batches(source, wanted):
+                    yield start, self._numbered(self._as_of_today(batch, stored), file)
 
     @contextmanager
     def errors_of(self, path: str) -> Iterator[None]:
@@ -111,7 +111,7 @@ class DataFileReader:
     def has_column(self, file: DataFileMeta, column: DataField) -> bool:
         """Return whether a file holds a current column.
 
-        Raises: as `read_placed`.
+        Raises: as `read_numbered`.
         """
         return self._one_stored(self._columns_of(file), column) is not None
 
@@ -124,11 +124,11 @@ class DataFileReader:
                 "and sequence.snapshot-ordering cannot order its rows",
                 fix="write the rows into a new table: the option is for tables that begin with it",
             )
-        place = batch.schema.get_field_index(SEQUENCE_NUMBER)
-        if place < 0 or file.file_source is not FileSource.APPEND:
+        index = batch.schema.get_field_index(SEQUENCE_NUMBER)
+        if index < 0 or file.file_source is not FileSource.APPEND:
             return batch
         number = pa.scalar(file.min_sequence_number, pa.int64())
-        return batch.set_column(place, batch.schema.field(place), pa.repeat(number, batch.num_rows))
+        return batch.set_column(index, batch.schema.field(index), pa.repeat(number, batch.num_rows))
 
     def _parts_of_file(self, stored: Sequence[DataField | None]) -> PartChoice | None:
         if self.parts is None:

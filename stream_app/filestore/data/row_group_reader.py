@@ -49,7 +49,7 @@ class RowGroupReader:
 
         Raises:
             CorruptFileError: a file cannot be read, or no file has a column's value of some row.
-            UnsupportedTableError: as `DataFileReader.read_placed`.
+            UnsupportedTableError: as `DataFileReader.read_numbered`.
         """
         if len(group.files) == 1:
             yield from self.files.read(group.files[0])
@@ -70,7 +70,7 @@ class RowGroupReader:
             self._columns(group, files, RowType(tuple(columns)))
             for files, columns in by_files.items()
         ]
-        place, names = 0, reader.layout_schema.names
+        start, names = 0, reader.layout_schema.names
         for batches in _side_by_side(streams, group.row_count):
             by_name = {
                 name: values
@@ -78,8 +78,8 @@ class RowGroupReader:
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
             joined = [by_name[name] for name in names]
-            yield place, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
-            place += batches[0].num_rows
+            yield start, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
+            start += batches[0].num_rows
 
     def _columns(
         self, group: RowGroup, files: Sequence[DataFileMeta], columns: RowType
@@ -111,9 +111,9 @@ class RowGroupReader:
         for begin, end in pairwise(bounds):
             file = files[owners[begin]]
             skipped = group.first_row + begin - first_row(file)
-            for place, batch in reader.read_placed(self.files.path(file), file):
-                low = max(skipped - place, 0)
-                high = min(skipped + end - begin - place, batch.num_rows)
+            for start, batch in reader.read_numbered(self.files.path(file), file):
+                low = max(skipped - start, 0)
+                high = min(skipped + end - begin - start, batch.num_rows)
                 if low < high:
                     yield batch.slice(low, high - low)
 
@@ -132,18 +132,18 @@ class RowGroupReader:
             owners = _owners(group, files, indexes, reader.columns)
             rows = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
-            places = rows + offsets[owners]
+            file_rows = rows + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
             for number, index in indexes.items():
                 owned = owners == number
-                sizes[owned] = index.sizes()[places[owned]]
+                sizes[owned] = index.sizes()[file_rows[owned]]
             for begin, end in blob_windows(sizes, reader.batch_rows):
-                window, at = owners[begin:end], places[begin:end]
+                window, window_rows = owners[begin:end], file_rows[begin:end]
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
                 for number in np.unique(window[window != _NOBODY]).tolist():
                     owned = window == number
                     with reader.errors_of(self.files.path(files[number])):
-                        values = indexes[number].values(sources[number], at[owned])
+                        values = indexes[number].values(sources[number], window_rows[owned])
                     order[owned] = sum(map(len, parts)) + np.arange(len(values))
                     parts.append(values)
                 values = pa.concat_arrays(parts).take(pa.array(order))

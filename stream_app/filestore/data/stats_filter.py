@@ -50,9 +50,9 @@ class StatsFilter:
         # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [
             _FORMAT.make_fragment(
-                str(place), _NO_FILES, partition_expression=self._guarantee(stats)
+                str(index), _NO_FILES, partition_expression=self._guarantee(stats)
             )
-            for place, stats in enumerate(candidates)
+            for index, stats in enumerate(candidates)
         ]
         if not fragments:
             return []

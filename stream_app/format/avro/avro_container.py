@@ -87,8 +87,8 @@ def _unsnappy(data: bytes) -> bytes:
     compressed, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
     # A snappy block begins with its uncompressed length, as a varint.
     length = 0
-    for place, byte in enumerate(compressed):
-        length |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(compressed):
+        length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
     content: bytes = pa.decompress(compressed, length, codec="snappy", asbytes=True)

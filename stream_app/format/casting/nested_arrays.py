@@ -28,11 +28,11 @@ def without_hidden_nulls(rows: pa.Table) -> pa.Table:
     Raises:
         pa.ArrowInvalid: another NOT NULL member is null.
     """
-    for place, column in enumerate(rows.columns):
+    for index, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type) and column.null_count:
             chunks = [cast_with_members(chunk, column.type) for chunk in column.chunks]
             changed = pa.chunked_array(chunks, column.type)
-            rows = rows.set_column(place, rows.schema.field(place), changed)
+            rows = rows.set_column(index, rows.schema.field(index), changed)
     return rows
 
 

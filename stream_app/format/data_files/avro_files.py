@@ -135,8 +135,8 @@ def _stored_cells(column: pa.Array) -> list[Any]:
 
 
 def _has_map(data_type: pa.DataType) -> bool:
-    inside = [data_type.field(place).type for place in range(data_type.num_fields)]
-    return pa.types.is_map(data_type) or any(map(_has_map, inside))
+    types_inside = [data_type.field(index).type for index in range(data_type.num_fields)]
+    return pa.types.is_map(data_type) or any(map(_has_map, types_inside))
 
 
 def _stored(value: Any, data_type: pa.DataType) -> Any:
@@ -162,18 +162,18 @@ class AvroFiles:
         """See `DataFileFormat.open_sink`."""
         return AvroSink(sink, schema, options)
 
-    def placed_batches(
+    def numbered_batches(
         self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        place, fields = 0, wanted.fields
+        """See `DataFileFormat.numbered_batches`."""
+        rows_read, fields = 0, wanted.fields
         for records in record_blocks(source.read()):
             for batch in batch_pieces(_columns(records, fields), wanted.batch_rows):
-                yield place, batch
-                place += batch.num_rows
-        if place != wanted.row_count:
+                yield rows_read, batch
+                rows_read += batch.num_rows
+        if rows_read != wanted.row_count:
             raise damaged_file_error(
-                f"a data file has {place} rows, and its manifest says {wanted.row_count}"
+                f"a data file has {rows_read} rows, and its manifest says {wanted.row_count}"
             )
 
 

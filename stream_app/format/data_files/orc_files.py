@@ -90,15 +90,15 @@ class OrcFiles:
         """See `DataFileFormat.open_sink`."""
         return OrcSink(sink, schema, options)
 
-    def placed_batches(
+    def numbered_batches(
         self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        place = 0
+        """See `DataFileFormat.numbered_batches`."""
+        rows_read = 0
         try:
             for batch in _batches(orc.ORCFile(source), wanted):
-                yield place, batch
-                place += batch.num_rows
+                yield rows_read, batch
+                rows_read += batch.num_rows
         except COMPLAINTS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
@@ -108,9 +108,9 @@ class OrcFiles:
                     f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
                 ) from error
             raise damaged_file_error(f"not a readable ORC file: {text}") from error
-        if place != wanted.row_count:
+        if rows_read != wanted.row_count:
             raise damaged_file_error(
-                f"a file of {wanted.row_count} rows has only {place} in its stripes"
+                f"a file of {wanted.row_count} rows has only {rows_read} in its stripes"
             )
 
 

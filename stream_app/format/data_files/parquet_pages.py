@@ -137,7 +137,7 @@ class PagedGroups:
     def batches(
         self, ranges: Sequence[RowRange], columns: PagedColumns, rows_max: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield a batch for each range, with the place of its first row in the row group.
+        """Yield a batch for each range, with the number of its first row in the row group.
 
         Args:
             rows_max: the approximate number of rows that are decoded at once.
@@ -148,8 +148,8 @@ class PagedGroups:
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for portion in windows(ranges, rows_max):
             decoded = self._decoded(columns, portion)
-            for place, (begin, end) in enumerate(portion):
-                rows = [values.slice(at[place], end - begin) for values, at in decoded]
+            for index, (begin, end) in enumerate(portion):
+                rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _is_small(self, group: int) -> bool:
@@ -169,8 +169,8 @@ class PagedGroups:
         schema = self._file.metadata.schema
         return sum(
             chunk.decoded_bytes
-            for place, chunk in enumerate(self._parts.chunks(group))
-            if schema.column(place).path.partition(".")[0] in names
+            for leaf, chunk in enumerate(self._parts.chunks(group))
+            if schema.column(leaf).path.partition(".")[0] in names
         )
 
     def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
@@ -199,14 +199,14 @@ class PagedGroups:
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:
-        """The columns' places in the file; None if a column cannot be read by pages."""
+        """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
         plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
-        for place in range(len(schema)):
-            column = schema.column(place)
+        for leaf in range(len(schema)):
+            column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
-                leaves[column.path] = place
+                leaves[column.path] = leaf
         fits = all(
             name in leaves and plain.field(name).type == stored.field(name).type
             for name in self._columns
@@ -297,8 +297,8 @@ class PagedGroups:
         begins = [begin for begin, _ in ranges]
         file = self._parts.open_pages(chosen)
         return [
-            (_whole(file.reader.read_column(place), pages.row_count), pages.places(begins))
-            for place, pages in enumerate(chosen.values())
+            (_whole(file.reader.read_column(index), pages.row_count), pages.positions(begins))
+            for index, pages in enumerate(chosen.values())
         ]
 
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:

@@ -87,8 +87,8 @@ class _BitSlicedReader:
         version, self._row_count = _HEAD.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"a bsi index of version {version}")
-        (self._least_above, self._above), at = _read_part(body, _HEAD.size)
-        (self._least_below, self._below), _ = _read_part(body, at)
+        (self._least_above, self._above), position = _read_part(body, _HEAD.size)
+        (self._least_below, self._below), _ = _read_part(body, position)
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return exactly the rows that pass, because the index has each row's value."""

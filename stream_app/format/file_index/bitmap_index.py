@@ -1,7 +1,7 @@
 """Encodes the index ``bitmap``, which has the rows of each value and so excludes even single rows.
 
 The index has a version byte, a head that lists the values, and the bitmaps of rows. The head has
-the numbers of rows and values, and the place of the bitmap of nulls. Version 1 lists values in the
+the numbers of rows and values, and the offset of the bitmap of nulls. Version 1 lists values in the
 order of Java's hash map. Version 2 sorts them into blocks, and lists the first values before the
 blocks. A negative offset is ``-1 - row``: only this row has the value, and there is no bitmap.
 
@@ -101,7 +101,7 @@ class _BitmapBuilder:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedBitmaps:
-    """The bitmaps of all values, and their places in the body.
+    """The bitmaps of all values, and their offsets in the body.
 
     Attributes:
         null_rows: the number of rows without a value.
@@ -128,9 +128,9 @@ def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
     parts = [null_bitmap] if len(nulls) > 1 else []
     offset = sum(map(len, parts))
     order = hash_order(values.java_hashes(), computed=True)
-    for place in order[counts[order] > 1].tolist():  # each value has its own bitmap
-        part = bitmap_bytes(bitmap_of(rows[starts[place] : starts[place + 1]]))
-        offsets[place], lengths[place] = offset, len(part)
+    for code in order[counts[order] > 1].tolist():  # each value has its own bitmap
+        part = bitmap_bytes(bitmap_of(rows[starts[code] : starts[code + 1]]))
+        offsets[code], lengths[code] = offset, len(part)
         parts.append(part)
         offset += len(part)
     null_offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
@@ -161,7 +161,7 @@ class _BitmapReader:
     _null_offset: int | None = field(init=False, default=None)
     _blocks: list[tuple[IndexKey, int]] = field(init=False, default_factory=list)
     _offsets: dict[IndexKey, int] = field(init=False, default_factory=dict)
-    _bitmaps_at: int = field(init=False)
+    _bitmaps_start: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._codec = ValueCodec.of_type(self.data_type)
@@ -169,22 +169,22 @@ class _BitmapReader:
         if version not in (1, _SORTED_VERSION):
             raise ValueError(f"a bitmap index of version {version}")
         self._row_count, values, has_null = _COUNTS.unpack_from(self.body, 1)
-        at = 1 + _COUNTS.size
+        position = 1 + _COUNTS.size
         if has_null:
-            self._null_offset, at = self._int(at)
+            self._null_offset, position = self._int(position)
         if version == 1:
-            for key, offset, end in self._entries(at, values, numbers=1):
-                self._offsets[key], at = offset, end
-            self._bitmaps_at = at
+            for key, offset, end in self._entries(position, values, numbers=1):
+                self._offsets[key], position = offset, end
+            self._bitmaps_start = position
             return
-        at += _INT.size if has_null else 0
-        blocks, at = self._int(at)
-        for key, offset, end in self._entries(at, blocks, numbers=1):
+        position += _INT.size if has_null else 0
+        blocks, position = self._int(position)
+        for key, offset, end in self._entries(position, blocks, numbers=1):
             self._blocks.append((key, offset))
-            at = end
-        size, at = self._int(at)
-        self._blocks = [(key, at + offset) for key, offset in self._blocks]
-        self._bitmaps_at = at + size
+            position = end
+        size, position = self._int(position)
+        self._blocks = [(key, position + offset) for key, offset in self._blocks]
+        self._bitmaps_start = position + size
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return the rows with, or without, given values or nulls; None for tests of order."""
@@ -209,10 +209,10 @@ class _BitmapReader:
         return rows
 
     def _offset(self, key: IndexKey) -> int | None:
-        place = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
-        if place >= 0:
-            count, at = self._int(self._blocks[place][1])
-            for value, offset, _ in self._entries(at, count, numbers=2):
+        index = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
+        if index >= 0:
+            count, position = self._int(self._blocks[index][1])
+            for value, offset, _ in self._entries(position, count, numbers=2):
                 if value == key:
                     return offset
         return self._offsets.get(key)
@@ -230,7 +230,7 @@ class _BitmapReader:
     def _bitmap(self, offset: int) -> BitMap:
         if offset < 0:
             return BitMap([-1 - offset])
-        return read_bitmap(self.body, self._bitmaps_at + offset)[0]
+        return read_bitmap(self.body, self._bitmaps_start + offset)[0]
 
     def _int(self, position: int) -> tuple[int, int]:
         return _INT.unpack_from(self.body, position)[0], position + _INT.size

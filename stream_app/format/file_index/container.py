@@ -29,7 +29,7 @@ Bodies = dict[str, dict[str, bytes | None]]
 _MAGIC = 1_493_475_289_347_502
 _VERSION = 1
 _START = struct.Struct(">qii")
-_PLACE = struct.Struct(">ii")
+_EXTENT = struct.Struct(">ii")
 _NO_BODY = -1
 _FALSE_HASH = 1237
 
@@ -38,14 +38,14 @@ def encode_file_index(bodies: Mapping[str, Mapping[str, bytes | None]]) -> bytes
     """Encode indexes as one file, in the order of the mappings."""
     kinds = [kind for by_kind in bodies.values() for kind in by_kind]
     head_length = _START.size + 4 + 4 + sum(len(_utf(name)) + 4 for name in bodies)
-    head_length += sum(len(_utf(kind)) + _PLACE.size for kind in kinds)
+    head_length += sum(len(_utf(kind)) + _EXTENT.size for kind in kinds)
     head = [_START.pack(_MAGIC, _VERSION, head_length), struct.pack(">i", len(bodies))]
     body = bytearray()
     for name, by_kind in bodies.items():
         head += [_utf(name), struct.pack(">i", len(by_kind))]
         for kind, data in by_kind.items():
             start = _NO_BODY if data is None else head_length + len(body)
-            head += [_utf(kind), _PLACE.pack(start, len(data or b""))]
+            head += [_utf(kind), _EXTENT.pack(start, len(data or b""))]
             body += data or b""
     return b"".join([*head, struct.pack(">i", 0), bytes(body)])
 
@@ -61,19 +61,19 @@ def decode_file_index(data: bytes) -> Bodies:
         raise ValueError(f"it begins with {magic} and version {version}, not {_MAGIC} and 1")
     if len(data) < head_length:
         raise ValueError(f"it has {len(data)} bytes, and its head alone {head_length}")
-    at = _START.size
-    (columns,) = struct.unpack_from(">i", data, at)
-    at += 4
+    position = _START.size
+    (columns,) = struct.unpack_from(">i", data, position)
+    position += 4
     bodies: Bodies = {}
     for _ in range(columns):
-        name, at = _text(data, at)
-        (kinds,) = struct.unpack_from(">i", data, at)
-        at += 4
+        name, position = _text(data, position)
+        (kinds,) = struct.unpack_from(">i", data, position)
+        position += 4
         by_kind = bodies.setdefault(name, {})
         for _ in range(kinds):
-            kind, at = _text(data, at)
-            start, length = _PLACE.unpack_from(data, at)
-            at += _PLACE.size
+            kind, position = _text(data, position)
+            start, length = _EXTENT.unpack_from(data, position)
+            position += _EXTENT.size
             if start != _NO_BODY and len(data) < start + length:
                 raise ValueError(f"the {kind} of {name!r} does not lie within {len(data)} bytes")
             by_kind[kind] = None if start == _NO_BODY else data[start : start + length]
@@ -90,8 +90,8 @@ def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """
     columns = list(dict.fromkeys(column for column, _ in indexes))
     declared = [
-        columns[place]
-        for place in hash_order([_column_hash(name) for name in columns], computed=True)
+        columns[index]
+        for index in hash_order([_column_hash(name) for name in columns], computed=True)
     ]
     kinds = list(
         dict.fromkeys(kind for name in declared for column, kind in indexes if column == name)

@@ -54,8 +54,8 @@ def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes
     counts = lengths // _STRIPE
     for stripe in range(int(counts[0]) if len(counts) else 0):
         active = int(np.searchsorted(-counts, -stripe, side="left"))
-        for place, lane in enumerate(lanes):
-            words = words_at[starts[:active] + (stripe * _STRIPE + place * _WORD)]
+        for index, lane in enumerate(lanes):
+            words = words_at[starts[:active] + (stripe * _STRIPE + index * _WORD)]
             lane[:active] = _round(lane[:active], words)
     state = sum(
         (_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
@@ -69,21 +69,21 @@ def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes
 
 def _rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
     """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
-    at = lengths // _STRIPE * _STRIPE
+    positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
-        rows = np.flatnonzero(lengths - at >= _WORD)
-        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + at[rows]])
+        rows = np.flatnonzero(lengths - positions >= _WORD)
+        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + positions[rows]])
         state[rows] = _rotated(mixed, 27) * _P1 + _P4
-        at[rows] += _WORD
-    rows = np.flatnonzero(lengths - at >= _HALF)
-    halves = words_at[starts[rows] + at[rows]] & np.uint64(0xFFFFFFFF)
+        positions[rows] += _WORD
+    rows = np.flatnonzero(lengths - positions >= _HALF)
+    halves = words_at[starts[rows] + positions[rows]] & np.uint64(0xFFFFFFFF)
     state[rows] = _rotated(state[rows] ^ halves * _P1, 23) * _P2 + _P3
-    at[rows] += _HALF
+    positions[rows] += _HALF
     for _ in range(_HALF - 1):
-        rows = np.flatnonzero(lengths - at >= 1)
-        single = words_at[starts[rows] + at[rows]] & np.uint64(0xFF)
+        rows = np.flatnonzero(lengths - positions >= 1)
+        single = words_at[starts[rows] + positions[rows]] & np.uint64(0xFF)
         state[rows] = _rotated(state[rows] ^ single * _P5, 11) * _P1
-        at[rows] += 1
+        positions[rows] += 1
 
 
 def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:

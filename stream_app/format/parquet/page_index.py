@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.column_stats import ColumnStats, bounds_of_footer
-from stream_app.format.parquet.row_ranges import RowPlaces, pages_of_parts
+from stream_app.format.parquet.row_ranges import pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
@@ -64,13 +65,13 @@ class ChunkPages:
         row_count: the rows of the row group.
     """
 
-    offsets: RowPlaces
-    sizes: RowPlaces
-    begins: RowPlaces
+    offsets: Int64s
+    sizes: Int64s
+    begins: Int64s
     row_count: int
 
     @property
-    def row_counts(self) -> RowPlaces:
+    def row_counts(self) -> Int64s:
         """The number of rows of each page: int64 [n]."""
         return np.append(self.begins[1:], self.row_count) - self.begins
 
@@ -166,7 +167,7 @@ def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnSta
 
 
 def stats_of_parts(
-    stats: Sequence[ColumnStats], pages: ChunkPages, parts: RowPlaces
+    stats: Sequence[ColumnStats], pages: ChunkPages, parts: Int64s
 ) -> list[ColumnStats]:
     """Return the statistics of parts, each of which lies in one page.
 

@@ -83,11 +83,11 @@ def members(value: RawValue) -> list[bytes]:
     if value.type_code != _LIST:
         raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
-    count, kind, at = _list_header(data, 0)
-    bounds = [at]
+    count, kind, position = _list_header(data, 0)
+    bounds = [position]
     for _ in range(count):
-        at = _end_of_value(data, at, _as_member(kind), 0)
-        bounds.append(at)
+        position = _end_of_value(data, position, _as_member(kind), 0)
+        bounds.append(position)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 

@@ -151,8 +151,8 @@ def _unscaled(values: pa.Array, precision: int) -> pa.Array:
         return pa.Array.from_buffers(
             unscaled_type, len(values), [validity, data], offset=values.offset
         )
-    places = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
-    low = np.frombuffer(data, np.int64)[places]
+    low_words = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
+    low = np.frombuffer(data, np.int64)[low_words]
     if not values.null_count:
         return pa.array(low)
     return pa.array(low, mask=values.is_null().to_numpy(zero_copy_only=False))
@@ -198,7 +198,7 @@ def _first_shown(text: bytes, data_type: DataType) -> tuple[str, bytes]:
         size = int(digits)
         return repr(text[:size].decode(errors="replace")), text[size:]
     if data_type.root is not TypeRoot.ARRAY:
-        end = min(at for mark in b",];" if (at := text.find(mark)) >= 0)
+        end = min(position for mark in b",];" if (position := text.find(mark)) >= 0)
         return _shown(text[:end].decode(), data_type), text[end:]
     shown, text = [], text.removeprefix(b"[")
     while not text.startswith(b"]"):

@@ -59,7 +59,7 @@ class JobState:
 
     Attributes:
         location: the folder of the table, or of a database's tables; empty before a job has begun.
-        table_identity: distinguishes a table from a later one at the same place.
+        table_identity: distinguishes a table from a later one at the same location.
         share: the job's share of a database's tables, such as ``3/8``; empty if it has all tables.
         decoder: the decoder of messages since the newest start; empty if the format has only one.
         topic_ids: Kafka's id of each topic that was ever read.
@@ -225,8 +225,8 @@ def _document(state: JobState) -> dict[str, Any]:
         "newest": state.newest,
         "held": {name: asdict(waiting) for name, waiting in state.held.items()},
         "source_tables": state.source_tables,
-        "origins": _of_origins(state.origins, "name"),
-        "refused": _of_origins(state.refused, "reason"),
+        "origins": _origin_documents(state.origins, "name"),
+        "refused": _origin_documents(state.refused, "reason"),
         "renames": state.renames.document(),
         "warnings": [
             {
@@ -240,11 +240,11 @@ def _document(state: JobState) -> dict[str, Any]:
     }
 
 
-def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
+def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
     """Return a document for each source table, in order; a job of many tables writes them with each
     epoch.
     """
-    return [{**at.document(), name: text} for at, text in sorted(texts.items())]
+    return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
 def _parsed(folder: Folder, document: Any) -> JobState:

@@ -204,7 +204,7 @@ def counts_of_batch(
     tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
-    def placed(seen: Sighting) -> RecordSighting:
+    def sighting_of(seen: Sighting) -> RecordSighting:
         return RecordSighting(seen.records, *where, offsets[seen.first].as_py())
 
     return DecodeCounts(
@@ -215,9 +215,9 @@ def counts_of_batch(
         decoder_errors=decoded.decoder_errors,
         kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
-        tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
-        drift={column: placed(seen) for column, seen in decoded.drift.items()},
-        violations={violation: placed(seen) for violation, seen in decoded.violations.items()},
+        tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
+        drift={column: sighting_of(seen) for column, seen in decoded.drift.items()},
+        violations={violation: sighting_of(seen) for violation, seen in decoded.violations.items()},
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},

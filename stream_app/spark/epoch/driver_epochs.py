@@ -127,7 +127,7 @@ class DriverEpochs:
         # reader.
         with self._reading, closing(self._read(messages, counts)) as batches:
             routed = route_in_task(batches, _as_in_task(plan))
-            blocks = sorted(routed, key=lambda block: block.place)
+            blocks = sorted(routed, key=lambda block: block.position)
         if sum(block.kind in _CHANGES for block in blocks) > _MOST_BLOCKS:
             raise _NotSmallError
         return sum(counts), [_task_block(block) for block in blocks]

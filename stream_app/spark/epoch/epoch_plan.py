@@ -142,13 +142,13 @@ class _OfEpoch(NamedTuple):
 def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
     file_io = next((plan.table.file_io for plan in plans.values()), None)
     return _OfEpoch(
-        next_sequence_numbers={at: plan.next_sequence_number for at, plan in plans.items()},
+        next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
         file_io=file_io,
         file_ios={
-            at: plan.table.file_io for at, plan in plans.items() if plan.table.file_io != file_io
+            index: plan.table.file_io for index, plan in plans.items() if plan.table.file_io != file_io
         },
-        first_offsets={at: plan.first_offsets for at, plan in plans.items() if plan.first_offsets},
-        bases={at: plan.basis for at, plan in plans.items() if plan.basis != NO_BASIS},
+        first_offsets={index: plan.first_offsets for index, plan in plans.items() if plan.first_offsets},
+        bases={index: plan.basis for index, plan in plans.items() if plan.basis != NO_BASIS},
     )
 
 

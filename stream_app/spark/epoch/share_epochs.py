@@ -1,7 +1,7 @@
 """Runs an epoch as Spark jobs without SQL, whose tasks read shares of a source, decode, shuffle and
 write.
 
-Spark schedules, shuffles and repeats tasks. A block is a pair of its place and its bytes, for which
+Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for which
 Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while the
 previous epoch is written and committed.
 
@@ -32,7 +32,7 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_ta
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
+"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition has
 counts of messages, each with the tables that have blocks."""
 
 
@@ -121,7 +121,7 @@ def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterat
     dealer = BlockDealer(tasks)
     for block in blocks:
         with_blocks.add(block.table)
-        yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
+        yield (dealer.task(block), *block.position), (int(block.kind), block.data.to_pybytes())
 
 
 def _task(key: tuple[Any, ...]) -> int:

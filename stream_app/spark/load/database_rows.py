@@ -70,10 +70,10 @@ class RowQuery:
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
         choices, values = [], list[int | str]()
-        for at, (column, literal) in enumerate(pairs):
-            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:at]]
+        for index, (column, literal) in enumerate(pairs):
+            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
             choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
-            values += key[: at + 1]
+            values += key[: index + 1]
         first, literal = pairs[0]
         return f"({first} >= {literal} and ({' or '.join(choices)}))", [key[0], *values]
 
@@ -93,19 +93,19 @@ class DatabaseRows:
         """Yield the messages of the parts, in batches of `MESSAGE_SCHEMA`.
 
         Args:
-            shares: parts with their places in the epoch, which stand for partitions of a topic.
+            shares: parts with their indexes in the epoch, which stand for partitions of a topic.
 
         Raises:
             UsageError: the driver is not installed.
             SourceError: the database does not answer, or refuses the query.
         """
-        for place, part in shares:
+        for index, part in shares:
             first = 0
             with closing(self._values(part)) as batches:
                 for values in batches:
                     if values.null_count:
                         raise _unwritable(part)
-                    yield _messages(part, place, first, values)
+                    yield _messages(part, index, first, values)
                     first += len(values)
 
     def _values(self, part: LoadPart) -> Any:
@@ -182,11 +182,11 @@ def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iter
             yield pa.array([text for (text,) in rows], pa.binary())
 
 
-def _messages(part: LoadPart, place: int, first: int, values: pa.Array) -> pa.RecordBatch:
+def _messages(part: LoadPart, index: int, first: int, values: pa.Array) -> pa.RecordBatch:
     count = len(values)
     columns = [
         pa.repeat(part.relation, count),
-        pa.repeat(pa.scalar(place, pa.int32()), count),
+        pa.repeat(pa.scalar(index, pa.int32()), count),
         pa.array(np.arange(first, first + count)),
         pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
         pa.nulls(count, pa.binary()),

@@ -72,12 +72,12 @@ class LoadEpochs:
         """See `EpochRunner.route`."""
         if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
-        places = {table_plan.table.location: index for index, table_plan in plan.tables.items()}
+        index_of_location = {table_plan.table.location: index for index, table_plan in plan.tables.items()}
         # Tables that already have the epoch are not in the plan.
-        parts = [part for part in self.load.parts_of(epoch) if part.table in places]
-        indexes = {part.relation: places[part.table] for part in parts}
+        parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
+        indexes = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load.progress(epoch))
-        rows = self.rows({name: plan.tables[at].table for name, at in indexes.items()})
+        rows = self.rows({name: plan.tables[index].table for name, index in indexes.items()})
         loader = ShareEpochs(self.spark, rows.read)
         load_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),

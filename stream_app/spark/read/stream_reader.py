@@ -1,4 +1,4 @@
-"""Implements Spark's streaming read; offsets are places in the table's snapshots.
+"""Implements Spark's streaming read; offsets are positions among the table's snapshots.
 
 Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
 pickles another one to the tasks. Spark asks for the latest offset without the previous one, so the

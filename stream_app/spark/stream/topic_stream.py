@@ -1,7 +1,7 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
 It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
-the ranges to the committer, and notes that the epoch is done. The notes have Spark's places, order
+the ranges to the committer, and notes that the epoch is done. The notes have Spark's paths, order
 and format. So after a crash the job resumes as Spark's query would, and Spark's query can continue
 this job.
 

@@ -160,9 +160,9 @@ class WholeBorders:
 
 def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
-        (topic, int(partition)): at
+        (topic, int(partition)): offset
         for topic, partitions in offsets.items()
-        for partition, at in partitions.items()
+        for partition, offset in partitions.items()
     }
 
 
@@ -173,9 +173,9 @@ def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int
     """
     cut: dict[str, dict[str, int]] = {}
     for topic, partitions in target.items():
-        for partition, at in partitions.items():
+        for partition, offset in partitions.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
-            end = ends.get((topic, int(partition)), at)
+            end = ends.get((topic, int(partition)), offset)
             if end or partition in begin.get(topic, {}):
                 cut.setdefault(topic, {})[partition] = end
     return cut

@@ -63,9 +63,9 @@ def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
 def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
     wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
     rows = []
-    for batch, places in copy.rows_of(hashes_of(wanted), ["v"]):
+    for batch, positions in copy.rows_of(hashes_of(wanted), ["v"]):
         assert batch.schema.names == ["v"]
-        rows += list(zip(places.tolist(), batch.column("v").to_pylist(), strict=True))
+        rows += list(zip(positions.tolist(), batch.column("v").to_pylist(), strict=True))
     return rows
 
 

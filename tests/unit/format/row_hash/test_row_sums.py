@@ -54,8 +54,8 @@ def value_text(name: str, value: Any) -> str:
 
 def row_text(row: dict[str, Any]) -> bytes:
     return "".join(
-        f"{place}={value_text(name, row[name])};"
-        for place, name in enumerate(COLUMNS.names)
+        f"{position}={value_text(name, row[name])};"
+        for position, name in enumerate(COLUMNS.names)
         if row.get(name) is not None
     ).encode()
 

@@ -279,8 +279,8 @@ class NotedPace:
     full: list[bool] = field(default_factory=list)
     is_kept: bool = True
 
-    def polled(self, at: float) -> None:
-        self.looks.append(at)
+    def polled(self, now: float) -> None:
+        self.looks.append(now)
 
     def begin(self, epoch: int) -> None:
         self.begun.append(epoch)
