@@ -64,7 +64,7 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
             where=str(path),
             fix=f"known: {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
         )
-    texts = {key: _resolved(key, value, str(path), environ) for key, value in _flat(options, "")}
+    texts = {key: _resolve(key, value, str(path), environ) for key, value in _flatten(options, "")}
     return catalog_of(texts, clock, section=name)
 
 
@@ -80,18 +80,18 @@ def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str
             fix=f"give ${{file:PATH}} or ${{env:NAME}}; or write the catalog into {DEFAULT}, and "
             "read CATALOG.DATABASE.TABLE",
         )
-    return _resolved(key, value, "the options of the source", environ)
+    return _resolve(key, value, "the options of the source", environ)
 
 
-def _flat(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+def _flatten(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     for key, value in options.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _resolved(key: str, value: object, where: str, environ: Mapping[str, str]) -> str:
+def _resolve(key: str, value: object, where: str, environ: Mapping[str, str]) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:
         return put_in(text, environ)

@@ -239,7 +239,7 @@ class GatheredStats:
             self._nulls[name] += column.null_count
             if column.null_count < len(column) and not _is_unordered(column.type):
                 ends = pc.min_max(column)
-                self._bounds[name].append((_raw(ends["min"]), _raw(ends["max"])))
+                self._bounds[name].append((_raw_value(ends["min"]), _raw_value(ends["max"])))
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
@@ -258,7 +258,7 @@ def _is_unordered(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_nested(data_type) or pa.types.is_binary(data_type))
 
 
-def _raw(scalar: pa.Scalar) -> Any:
+def _raw_value(scalar: pa.Scalar) -> Any:
     """Convert a value to its form in Parquet's footer."""
     if pa.types.is_decimal(scalar.type):
         return int(scalar.as_py().scaleb(scalar.type.scale, _EXACT))

@@ -94,7 +94,7 @@ def watched_session(
     with contextlib.ExitStack() as unwatched:
         unwatched.callback(spark.stop)
         pid, child = process_of(spark)
-        watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
+        watch = _JvmWatch(_Process(pid, child), _open_stderr(pid), _jvm_ended_error(pid), stop_requested)
         threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
         session = unwatched.pop_all()
     try:
@@ -111,7 +111,7 @@ def watched_session(
         raise watch.error
 
 
-def _outlet(pid: int) -> int | None:
+def _open_stderr(pid: int) -> int | None:
     """Open the standard error of the JVM through which this process writes; None without one."""
     if os.getppid() != pid:
         return None
@@ -153,7 +153,7 @@ class _Process:
             os.close(self._handle)
 
 
-def _error(pid: int) -> JvmEndedError:
+def _jvm_ended_error(pid: int) -> JvmEndedError:
     return JvmEndedError(
         f"the JVM of this driver, process {pid}, has ended in the middle of the work: it was "
         "killed, or memory ran out",

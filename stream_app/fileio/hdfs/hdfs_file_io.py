@@ -74,14 +74,14 @@ class HdfsFileIO:
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading, and fetch the end of the file at once."""
         hdfs_path = self._hdfs_path(path)
-        reader = self._patiently(path, lambda: self._opened(hdfs_path))
+        reader = self._retry(path, lambda: self._open_whole(hdfs_path))
         size = len(reader)
 
         def fetch(start: int, length: int) -> bytes:
             with contextlib.suppress(OSError, RuntimeError):
                 return reader.read_range(start, length)
             # The blocks may have moved to other DataNodes.
-            return self._patiently(path, lambda: self._opened(hdfs_path).read_range(start, length))
+            return self._retry(path, lambda: self._open_whole(hdfs_path).read_range(start, length))
 
         tail_bytes = min(size, TAIL_BYTES)
         tail = fetch(size - tail_bytes, tail_bytes) if size else b""
@@ -89,7 +89,7 @@ class HdfsFileIO:
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; creates missing folders."""
-        writer = self._patiently(path, lambda: self._create(self._hdfs_path(path)))
+        writer = self._retry(path, lambda: self._create(self._hdfs_path(path)))
         return pa.BufferedOutputStream(
             pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _SMALL_WRITES_BYTES
         )
@@ -100,20 +100,20 @@ class HdfsFileIO:
     def read_bytes(self, path: str) -> bytes:
         """Read the whole file."""
         hdfs_path = self._hdfs_path(path)
-        return self._patiently(path, lambda: self._opened(hdfs_path).read())
+        return self._retry(path, lambda: self._open_whole(hdfs_path).read())
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a new file whole."""
-        self._patiently(path, lambda: self._write(self._hdfs_path(path), data))
+        self._retry(path, lambda: self._write(self._hdfs_path(path), data))
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Rename a finished temporary file to the name; the rename fails if the name is taken."""
-        return self._patiently(path, lambda: self._created(path, data))
+        return self._retry(path, lambda: self._try_create(path, data))
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
         hdfs_path = self._hdfs_path(path)
-        temporary = self._patiently(path, lambda: self._temporary(hdfs_path, data))
+        temporary = self._retry(path, lambda: self._write_temporary(hdfs_path, data))
         attempts = 0
 
         def rename() -> None:
@@ -126,7 +126,7 @@ class HdfsFileIO:
                 if attempts == 1:
                     raise
 
-        self._patiently(path, rename)
+        self._retry(path, rename)
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder."""
@@ -136,7 +136,7 @@ class HdfsFileIO:
         """Return the entries of a folder."""
         hdfs_path = self._hdfs_path(folder)
         try:
-            statuses = self._patiently(folder, lambda: list(self._client.list_status(hdfs_path)))
+            statuses = self._retry(folder, lambda: list(self._client.list_status(hdfs_path)))
         except FileNotFoundError:
             return []
         return [
@@ -153,21 +153,21 @@ class HdfsFileIO:
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
         try:
-            self._patiently(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
+            self._retry(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
         except FileNotFoundError:
             return False
         return True
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
-        status = self._patiently(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
+        status = self._retry(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
         if status.isdir:
             raise FileNotFoundError(errno.ENOENT, "is a folder", path)
         return status.length
 
     def delete(self, path: str) -> None:
         """Delete a file, bypassing the trash."""
-        self._patiently(path, lambda: self._client.delete(self._hdfs_path(path)))
+        self._retry(path, lambda: self._client.delete(self._hdfs_path(path)))
 
     def sync_deletions(self, folder: str) -> None:
         """Do nothing: the NameNode answers after it has synced its log of changes."""
@@ -198,7 +198,7 @@ class HdfsFileIO:
             )
         return hdfs_path or "/"
 
-    def _opened(self, hdfs_path: str) -> FileReader:
+    def _open_whole(self, hdfs_path: str) -> FileReader:
         """Open a file with all of its blocks.
 
         A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
@@ -217,18 +217,18 @@ class HdfsFileIO:
 
     def _write(self, hdfs_path: str, data: bytes) -> None:
         writer = self._create(hdfs_path)
-        with _given_up(writer):
+        with _abandon_on_error(writer):
             if data:
                 writer.write(data)
             _sync_and_close(writer)
 
-    def _temporary(self, hdfs_path: str, data: bytes) -> str:
+    def _write_temporary(self, hdfs_path: str, data: bytes) -> str:
         folder, _, name = hdfs_path.rpartition("/")
         temporary = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
         self._write(temporary, data)
         return temporary
 
-    def _created(self, path: str, data: bytes) -> bool:
+    def _try_create(self, path: str, data: bytes) -> bool:
         """Try to create a file. The error says if a retry is safe, because nothing was created.
 
         1. Write the temporary file.
@@ -238,11 +238,11 @@ class HdfsFileIO:
         4. If it did not exist, the rename had succeeded.
         """
         hdfs_path = self._hdfs_path(path)
-        temporary = self._temporary(hdfs_path, data)  # 1
+        temporary = self._write_temporary(hdfs_path, data)  # 1
         try:
             self._client.rename(temporary, hdfs_path)  # 2
         except (OSError, RuntimeError) as error:
-            if self._patiently(path, lambda: self._client.delete(temporary)):  # 3
+            if self._retry(path, lambda: self._client.delete(temporary)):  # 3
                 if isinstance(error, FileExistsError):
                     return False
                 raise
@@ -254,7 +254,7 @@ class HdfsFileIO:
             ) from None
         return True
 
-    def _patiently(self, path: str, operation: Callable[[], _T]) -> _T:
+    def _retry(self, path: str, operation: Callable[[], _T]) -> _T:
         """Retry an idempotent request while the NameNode is down or starting.
 
         Raises:
@@ -288,7 +288,7 @@ class _HdfsOutput:
     def write(self, data: bytes | pa.Buffer) -> int:
         """Send bytes to the DataNodes."""
         if len(data):
-            with as_os_errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _abandon_on_error(self._writer):
                 self._writer.write(bytes(data))
         self._written += len(data)
         return len(data)
@@ -303,7 +303,7 @@ class _HdfsOutput:
     def close(self) -> None:
         """Make the file durable, and report its end to the NameNode."""
         if not self.closed:
-            with as_os_errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _abandon_on_error(self._writer):
                 _sync_and_close(self._writer)
 
 
@@ -354,7 +354,7 @@ def _sync_and_close(writer: FileWriter) -> None:
 
 
 @contextlib.contextmanager
-def _given_up(writer: FileWriter) -> Iterator[None]:
+def _abandon_on_error(writer: FileWriter) -> Iterator[None]:
     """Leave a file unfinished after an error: no other process knows its name.
 
     An open writer would try to finish the file for 15 seconds when it is garbage-collected.

@@ -197,7 +197,7 @@ class RenewedKeys:
         self._keys = keys
         self._source = source
         self._clock = clock
-        self._looked_at = None if keys is None else clock.steady_seconds()
+        self._loaded_s = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
         self._given: set[str] = set(keys.texts if keys else ())
         self.problem = ""
@@ -231,7 +231,7 @@ class RenewedKeys:
         """
         with self._lock:
             if self._source is not None and self._is_old(self._source):
-                self._look()
+                self._reload()
             if self._keys is None:
                 raise NotThereError(self.problem)
             return self._keys
@@ -240,18 +240,18 @@ class RenewedKeys:
         """Renew the keys at once, and return whether they have changed."""
         with self._lock:
             before = self._keys
-            self._look()
+            self._reload()
             return self._keys != before
 
     def _is_old(self, source: KeySource) -> bool:
-        if self._looked_at is None:
+        if self._loaded_s is None:
             return True
-        return self._clock.steady_seconds() - self._looked_at > source.age_max_s
+        return self._clock.steady_seconds() - self._loaded_s > source.age_max_s
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         if self._source is None:
             return
-        self._looked_at = self._clock.steady_seconds()
+        self._loaded_s = self._clock.steady_seconds()
         try:
             self._keys = self._source.keys()
         except (NotThereError, UsageError) as error:

@@ -70,7 +70,7 @@ class BucketFiles:
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
         """Return a writer of changelog files, whose file source Paimon always records as APPEND."""
         new_files = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
-        new_files = replace(new_files, summed=self._summed)
+        new_files = replace(new_files, summed=self._summed_columns)
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -83,7 +83,7 @@ class BucketFiles:
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, 0, source),
             indexes=written_indexes(self.schema),
-            summed=self._summed if source is FileSource.APPEND else (),
+            summed=self._summed_columns if source is FileSource.APPEND else (),
         )
         return RollingFileWriter(
             new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
@@ -136,7 +136,7 @@ class BucketFiles:
         return f"{self.folder}/{file.file_name}"
 
     @property
-    def _summed(self) -> tuple[PlacedColumn, ...]:
+    def _summed_columns(self) -> tuple[PlacedColumn, ...]:
         return () if why_unsummed(self.schema) else tuple(enumerate(self.schema.fields))
 
     def _new_files(

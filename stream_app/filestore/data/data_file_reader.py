@@ -98,7 +98,7 @@ class DataFileReader:
             )
             with self.file_io.open_input(path) as source:
                 for start, batch in file_format.numbered_batches(source, wanted):
-                    yield start, self._numbered(self._as_of_today(batch, stored), file)
+                    yield start, self._with_sequence_numbers(self._with_current_types(batch, stored), file)
 
     @contextmanager
     def errors_of(self, path: str) -> Iterator[None]:
@@ -113,9 +113,9 @@ class DataFileReader:
 
         Raises: as `read_numbered`.
         """
-        return self._one_stored(self._columns_of(file), column) is not None
+        return self._stored_column(self._columns_of(file), column) is not None
 
-    def _numbered(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
+    def _with_sequence_numbers(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
         if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
             return batch
         if file.file_source is None:
@@ -179,10 +179,10 @@ class DataFileReader:
     def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
         """Return the stored column for each column to read; None when the file lacks it."""
         by_id = self._columns_of(file)
-        return [self._one_stored(by_id, column) for column in self.columns]
+        return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
-    def _one_stored(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
+    def _stored_column(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
         then = by_id.get(now.field_id)
         if then is None or can_be_read_as(then.data_type, now.data_type):
             return then
@@ -192,7 +192,7 @@ class DataFileReader:
             fix=_CHANGE_BACK,
         )
 
-    def _as_of_today(
+    def _with_current_types(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
         """Convert values to the type in the file's schema, then to the current type."""

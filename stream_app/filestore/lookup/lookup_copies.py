@@ -54,11 +54,11 @@ def local_copies_folder() -> Path:
 def copies_bytes(root: Path) -> int:
     """Return the bytes of all tables' copies on this machine."""
     with contextlib.suppress(OSError):  # the folder does not exist
-        return sum(copy.size for folder in root.iterdir() for copy in _kept(folder))
+        return sum(copy.size for folder in root.iterdir() for copy in _kept_copies(folder))
     return 0
 
 
-def _uncounted(_: Mapping[str, int]) -> None:
+def _ignore_counts(_: Mapping[str, int]) -> None:
     """Count nothing."""
 
 
@@ -103,7 +103,7 @@ class LookupCopies:
     retention_ms: int
     most_bytes: int | None
     clock: Clock
-    count: Callable[[Mapping[str, int]], None] = field(default=_uncounted, compare=False)
+    count: Callable[[Mapping[str, int]], None] = field(default=_ignore_counts, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
         """Return the copy of a data file, or None. It deletes a damaged copy."""
@@ -171,7 +171,7 @@ class LookupCopies:
                 is_own = other == self._table_folder
                 most = self.most_bytes if is_own else None
                 now_ms = self.clock.now_ms()
-                for copy in copies_to_delete(_kept(other), now_ms=now_ms, most_bytes=most):
+                for copy in copies_to_delete(_kept_copies(other), now_ms=now_ms, most_bytes=most):
                     was_whole = not copy.name.startswith(_UNFINISHED)
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})
@@ -220,7 +220,7 @@ class LookupCopies:
         return True
 
 
-def _kept(folder: Path) -> Iterator[KeptCopy]:
+def _kept_copies(folder: Path) -> Iterator[KeptCopy]:
     with contextlib.suppress(OSError):  # another task deletes it
         for copy in folder.iterdir():
             with contextlib.suppress(OSError):

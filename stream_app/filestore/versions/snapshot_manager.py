@@ -124,9 +124,9 @@ class SnapshotManager:
                     return self.snapshot(number)
                 except FileNotFoundError:
                     continue
-        return self._listed()
+        return self._latest_listed()
 
-    def _listed(self) -> Snapshot | None:
+    def _latest_listed(self) -> Snapshot | None:
         ids = self.ids()
         while ids:
             try:

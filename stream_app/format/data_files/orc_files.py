@@ -53,7 +53,7 @@ class OrcSink:
     """Implements `DataFileSink`."""
 
     def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
-        self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        self._to_stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
         self._stats = GatheredStats(schema)
         self._writer = orc.ORCWriter(
             sink,
@@ -65,9 +65,9 @@ class OrcSink:
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         columns = [
-            _stored(field, column) for field, column in zip(self._stored, rows.columns, strict=True)
+            _to_stored(field, column) for field, column in zip(self._to_stored, rows.columns, strict=True)
         ]
-        stored = pa.Table.from_arrays(columns, schema=self._stored)
+        stored = pa.Table.from_arrays(columns, schema=self._to_stored)
         self._writer.write(stored)
         self._is_begun = True
         self._stats.add(rows)
@@ -75,7 +75,7 @@ class OrcSink:
     def close(self) -> None:
         """See `DataFileSink.close`."""
         if not self._is_begun:  # otherwise the file would have no columns
-            self._writer.write(self._stored.empty_table())
+            self._writer.write(self._to_stored.empty_table())
         self._writer.close()
 
     def statistics(self) -> GatheredStats:
@@ -122,7 +122,7 @@ def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch
     names = [field.name for field in wanted.fields]
     if missing := [name for name in names if name not in file.schema.names]:
         raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded(wanted.columns) if file.writer == _JAVA else []
+    padded = _padded_columns(wanted.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded:
@@ -131,7 +131,7 @@ def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch
         yield from batch_pieces(rows, wanted.batch_rows)
 
 
-def _padded(columns: Sequence[DataField]) -> list[str]:
+def _padded_columns(columns: Sequence[DataField]) -> list[str]:
     """Return the CHAR columns, which Java's writer pads with blanks and its reader trims.
 
     Raises:
@@ -149,7 +149,7 @@ def _is_char(data_type: DataType) -> bool:
     return data_type.root is TypeRoot.CHAR
 
 
-def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column to the form in which ORC stores it.
 
     Raises:

@@ -187,13 +187,13 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
         if index < 0:
             continue  # reading it raises an error
         stored_type = stored.field(index).type
-        if _has_another_measure(stored_type, field.type) and physical[field.name] != "INT96":
+        if _has_other_unit(stored_type, field.type) and physical[field.name] != "INT96":
             raise damaged_file_error(
                 f"column {field.name!r} is stored as {stored_type}, not as {field.type}"
             )
 
 
-def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_other_unit(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored):
         return True

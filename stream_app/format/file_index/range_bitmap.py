@@ -66,11 +66,11 @@ class _RangeBitmapBuilder:
         bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
         slices = BitSlices.of_numbers(rows.astype(np.uint32), rank_of[values.codes[rows]], bits)
         return b"".join(
-            [head, bounds, _INT.pack(len(dictionary)), dictionary, _slices_bytes(slices)]
+            [head, bounds, _INT.pack(len(dictionary)), dictionary, _encode_slices(slices)]
         )
 
 
-def _slices_bytes(slices: BitSlices) -> bytes:
+def _encode_slices(slices: BitSlices) -> bytes:
     existence = bitmap_bytes(slices.existence)
     parts = [bitmap_bytes(rows) for rows in slices.slices]
     ends = np.cumsum([len(part) for part in parts])
@@ -107,9 +107,9 @@ class _RangeBitmapReader:
                 return existence - self._rows_of(test.values)
             case comparison:
                 key = self._codec.keys(test.values)[0]
-                return self._ordered(comparison, *self._dictionary.code(key))
+                return self._rows_compared(comparison, *self._dictionary.code(key))
 
-    def _ordered(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
+    def _rows_compared(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
         """Return the rows whose code has this comparison with a value's, which may be absent."""
         if not is_there and comparison is IndexComparison.AT_MOST:
             comparison = IndexComparison.LESS

@@ -192,7 +192,7 @@ class FooterParts:
         parts, chunks, position = [_MAGIC], [], len(_MAGIC)
         for chosen in columns.values():
             pieces = (chosen.dictionary, *chosen.data)
-            chunks.append(_moved(chosen, ByteSpan(position, position + sum(map(len, pieces)))))
+            chunks.append(_chunk_description(chosen, ByteSpan(position, position + sum(map(len, pieces)))))
             parts += pieces
             position += sum(map(len, pieces))
         rows = max(chosen.row_count for chosen in columns.values())
@@ -217,7 +217,7 @@ class FooterParts:
         )
 
 
-def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
+def _chunk_description(chosen: ChosenPages, span: ByteSpan) -> bytes:
     """Return the description of a chunk with fewer pages at another position."""
     metadata = {
         field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK
@@ -233,13 +233,13 @@ def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
     fields = {
         _FILE_OFFSET: integer_value(span.end),
         _METADATA: RawValue(
-            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sorted(metadata))
+            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sort_fields(metadata))
         ),
     }
     return struct_bytes(fields)
 
 
-def _sorted(fields: RawStruct) -> RawStruct:
+def _sort_fields(fields: RawStruct) -> RawStruct:
     return dict(sorted(fields.items()))
 
 

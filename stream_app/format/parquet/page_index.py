@@ -129,7 +129,7 @@ def decode_stats(
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
     if integer(fields[_ORDER]) == _ASCENDING:
-        return _widened(stats, chunk)
+        return _widen_bounds(stats, chunk)
     return stats
 
 
@@ -144,7 +144,7 @@ def _null_counts(
     return nulls
 
 
-def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
+def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
     """Widen the statistics of ascending pages to the bounds of their neighbours.
 
     The first and the last page are widened to the chunk's bounds.
@@ -177,14 +177,14 @@ def stats_of_parts(
     page_rows = pages.row_counts.tolist()
     part_rows = np.diff(np.append(parts, pages.row_count)).tolist()
     return [
-        _of_part(stats[page], page_rows[page], row_count)
+        _stats_of_part(stats[page], page_rows[page], row_count)
         for page, row_count in zip(
             pages_of_parts(pages.begins, parts).tolist(), part_rows, strict=True
         )
     ]
 
 
-def _of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
+def _stats_of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
     """Return a part's statistics. Its null count is unknown if the page is null in part."""
     if page_rows == part_rows or stats.null_count in (None, 0):
         return stats

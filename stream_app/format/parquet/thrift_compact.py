@@ -86,7 +86,7 @@ def members(value: RawValue) -> list[bytes]:
     count, kind, position = _list_header(data, 0)
     bounds = [position]
     for _ in range(count):
-        position = _end_of_value(data, position, _as_member(kind), 0)
+        position = _end_of_value(data, position, _member_kind(kind), 0)
         bounds.append(position)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
@@ -170,7 +170,7 @@ def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
     return count, header & 0x0F, position
 
 
-def _as_member(kind: int) -> int:
+def _member_kind(kind: int) -> int:
     # A boolean takes a byte only in a list.
     return _BYTE if kind in (_TRUE, _FALSE) else kind
 
@@ -202,7 +202,7 @@ def _end_of_list(data: bytes, position: int, depth: int) -> int:
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        position = _end_of_value(data, position, _as_member(member), depth)
+        position = _end_of_value(data, position, _member_kind(member), depth)
     return position
 
 

@@ -37,7 +37,7 @@ class BorderLog:
 
     def note(self, epoch: int, border: Border) -> None:
         """Record the border of an epoch that is about to begin, and delete that of an old epoch."""
-        files, data = self.folder.files, json.dumps(_encoded(border)).encode()
+        files, data = self.folder.files, json.dumps(_encode(border)).encode()
         files.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:
             files.delete(self._path(epoch - EPOCHS_KEPT))
@@ -50,7 +50,7 @@ class BorderLog:
             CheckpointError: the file is damaged.
         """
         try:
-            return _decoded(json.loads(self.folder.files.read_bytes(self._path(epoch))))
+            return _decode(json.loads(self.folder.files.read_bytes(self._path(epoch))))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -64,7 +64,7 @@ class BorderLog:
         return self.folder.path(f"{FOLDER}/{epoch}")
 
 
-def _encoded(border: Border) -> dict[str, Any]:
+def _encode(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
     for (topic, partition), progress in border.progress.partitions.items():
         topics.setdefault(topic, {})[str(partition)] = [progress.state, *progress.top]
@@ -80,7 +80,7 @@ def _encoded(border: Border) -> dict[str, Any]:
     }
 
 
-def _decoded(document: Any) -> Border:
+def _decode(document: Any) -> Border:
     newest = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),

@@ -104,7 +104,7 @@ def read_state(folder: Folder) -> JobState | None:
     if document is None:
         # The job may have replaced the earlier file before or during this read.
         document = _read(folder)
-    return earlier if document is None else _parsed(folder, document)
+    return earlier if document is None else _decode(folder, document)
 
 
 def state_of(folder: Folder) -> JobState:
@@ -175,7 +175,7 @@ class JobStateFile:
         """
         if self.state == self._saved:
             return
-        data = json.dumps(_document(self.state)).encode()
+        data = json.dumps(_encode(self.state)).encode()
         self.folder.files.overwrite(self.folder.path(FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
@@ -189,7 +189,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _damaged(folder, error, name) from None
+        raise _damaged_error(folder, error, name) from None
 
 
 def _earlier(folder: Folder) -> JobState | None:
@@ -213,10 +213,10 @@ def _earlier(folder: Folder) -> JobState | None:
             source_tables={ONLY_TABLE: tables} if tables else {},
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise _damaged(folder, error, EARLIER_FILE) from None
+        raise _damaged_error(folder, error, EARLIER_FILE) from None
 
 
-def _document(state: JobState) -> dict[str, Any]:
+def _encode(state: JobState) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "table": state.location,
@@ -247,7 +247,7 @@ def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, 
     return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
-def _parsed(folder: Folder, document: Any) -> JobState:
+def _decode(folder: Folder, document: Any) -> JobState:
     try:
         version = document["version"]
         if version == _VERSION:
@@ -277,7 +277,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 ),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _damaged(folder, error) from None
+        raise _damaged_error(folder, error) from None
     raise CheckpointError(
         f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
         where=str(folder),
@@ -285,7 +285,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
     )
 
 
-def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
+def _damaged_error(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),

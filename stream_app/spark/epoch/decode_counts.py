@@ -127,8 +127,8 @@ class DecodeCounts:
                     for table, place in other.tables.items()
                 },
             },
-            drift=_together(self.drift, other.drift),
-            violations=_summed(self.violations, other.violations),
+            drift=_merge_drift(self.drift, other.drift),
+            violations=_merge_violations(self.violations, other.violations),
             description=merged_source_table(self.description, other.description)
             if self.description and other.description
             else self.description or other.description,
@@ -159,7 +159,7 @@ class DecodeCounts:
         return pickle.dumps(self)
 
 
-def _summed(
+def _merge_violations(
     sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
 ) -> Mapping[Violation, RecordSighting]:
     shared = {
@@ -169,7 +169,7 @@ def _summed(
     return {**sightings, **others, **shared}
 
 
-def _together(
+def _merge_drift(
     sightings: Mapping[DriftedColumn, RecordSighting],
     others: Mapping[DriftedColumn, RecordSighting],
 ) -> Mapping[DriftedColumn, RecordSighting]:
@@ -213,7 +213,7 @@ def counts_of_batch(
         skipped=decoded.skipped,
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
-        kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
+        kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
         drift={column: sighting_of(seen) for column, seen in decoded.drift.items()},
@@ -232,12 +232,12 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
     Args:
         refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
-    kinds = sum((_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
+    kinds = sum((_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
     rows = int(kinds.sum())
     return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
 
 
-def _kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
+def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
     """Return rows of each kind: int64 [len(RowKind)]."""
     return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
 

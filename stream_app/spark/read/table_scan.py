@@ -132,7 +132,7 @@ class VersionScan:
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
         row_kind = self.shown.row_kind
-        return SplitRead(self.table, _of_table(columns), self.row_filter, row_kind)
+        return SplitRead(self.table, _table_columns(columns), self.row_filter, row_kind)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class ChangesScan:
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
-        read = IncrementalRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
         streams = read.streams(wanted, mode)
         starts = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
@@ -257,5 +257,5 @@ def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]
     return texts
 
 
-def _of_table(columns: Sequence[str]) -> tuple[str, ...]:
+def _table_columns(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in columns if name != ROW_KIND)

@@ -45,7 +45,7 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneTables) -> Non
         count: at least 1.
     """
     for lane in range(LANES):
-        _take(lane, lane, begins, count, lanes)
+        _begin_text(lane, lane, begins, count, lanes)
     next_text, finished = LANES, 0
     while finished < count:
         add_block(lanes.cursors, lanes.state)
@@ -58,12 +58,12 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneTables) -> Non
             if text < count:
                 _put_digest(digests + 16 * text, lanes.state + 4 * lane)
                 finished += 1
-            _take(lane, next_text, begins, count, lanes)
+            _begin_text(lane, next_text, begins, count, lanes)
             next_text += 1
 
 
 @compiled
-def _take(lane: int, text: int, begins: int, count: int, lanes: LaneTables) -> None:
+def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneTables) -> None:
     """Let a lane begin a text; a lane without one repeats the last, and its digest is left out."""
     begin = begins + 8 * min(text, count - 1)
     put_number(lanes.cursors, lane, number_at(begin))

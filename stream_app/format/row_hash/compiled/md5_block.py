@@ -49,7 +49,7 @@ def _add_block() -> Callable[..., Any]:
         message = _transpose(builder, blocks)
         parts = [_element(builder, state, part, _WORDS) for part in range(4)]
         before = [builder.load(part, align=4) for part in parts]
-        after = _stepped(builder, before, message)
+        after = _run_steps(builder, before, message)
         for part, old, new in zip(parts, before, after, strict=True):
             builder.store(builder.add(old, new), part, align=4)
         return context.get_dummy_value()
@@ -92,11 +92,11 @@ def _interleaving(half: int) -> Any:
     return ir.Constant(_WORDS, [ir.Constant(_WORD, word) for word in words])
 
 
-def _stepped(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
+def _run_steps(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
     """Run the 64 steps."""
     a, b, c, d = state
     for step in range(64):
-        mixed = _mixed(builder, step, b, c, d)
+        mixed = _mix(builder, step, b, c, d)
         for term in (a, _constant(_SINES[step]), message[_MESSAGE_WORDS[step]]):
             mixed = builder.add(mixed, term)
         left = builder.shl(mixed, _constant(_SHIFTS[step]))
@@ -105,7 +105,7 @@ def _stepped(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
     return [a, b, c, d]
 
 
-def _mixed(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
+def _mix(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
     """Mix three words as the step's round does."""
     if step < 16:
         return builder.xor(builder.and_(builder.xor(c, d), b), d)

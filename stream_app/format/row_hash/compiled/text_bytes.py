@@ -86,11 +86,11 @@ def put_text(begin: int, row: int, columns: TextColumns) -> int:
             cursor = _put_bytes(cursor, source, size, number_at(columns.last + offset))
         put_byte(cursor, 0, _SEMICOLON)
         cursor += 1
-    return _padded(begin, cursor)
+    return _pad(begin, cursor)
 
 
 @compiled
-def _padded(begin: int, end: int) -> int:
+def _pad(begin: int, end: int) -> int:
     size = end - begin
     behind = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
     put_byte(end, 0, _PADDING)
