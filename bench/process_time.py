@@ -75,7 +75,7 @@ class Timeline:
         """Return the seconds of the whole lifetime."""
         return self.seconds[-1]
 
-    def between(self, begin: float, end: float) -> float:
+    def seconds_between(self, begin: float, end: float) -> float:
         """Seconds of the processor from one moment to another."""
         return self._seconds_until(end) - self._seconds_until(begin)
 

@@ -124,7 +124,7 @@ def measure(
                     [sys.executable, "-m", "bench.jobs.freshness", "--send", sending], check=True
                 )
                 now, load = time.monotonic(), os.getloadavg()[0]
-                processor_s = meter.timeline().between(now - seconds, now)
+                processor_s = meter.timeline().seconds_between(now - seconds, now)
                 stamps = _stamps(broker.bootstrap)
                 _wait_for_offsets(events, {part: len(its) for part, its in stamps.items()}, job)
             finally:

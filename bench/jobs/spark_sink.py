@@ -100,7 +100,7 @@ def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str,
     output, used = run_metered([*command, job_text])
     result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     begin, end = result["between"]
-    return {**result, "seconds": (used.between(begin, end), end - begin)}
+    return {**result, "seconds": (used.seconds_between(begin, end), end - begin)}
 
 
 def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.errors import FAILED, JvmEndedError, StreamAppError
 from stream_app.spark.jvm_access import jvm_process
-from stream_app.spark.session import where_spark_says_more
+from stream_app.spark.session import spark_log_hint
 
 _LOG = logging.getLogger(__name__)
 JvmProcess = tuple[int, subprocess.Popen[bytes] | None]
@@ -160,5 +160,5 @@ def _jvm_ended_error(pid: int) -> JvmEndedError:
         where="on the machine of this driver",
         fix="start the job again: it continues where it was. If the system's log (dmesg) says that "
         "memory ran out: lower spark.driver.memory or give the machine more; "
-        f"{where_spark_says_more(os.environ)}",
+        f"{spark_log_hint(os.environ)}",
     )

@@ -23,7 +23,7 @@ from stream_app.catalog.hive.hive_table import (
     HiveLayout,
     TableCreation,
     TableField,
-    changed_table,
+    follow_schema,
     database_location,
     is_paimon_table,
     new_database,
@@ -147,7 +147,7 @@ class HiveCatalog(Catalog):
         unset = {change.key for change in changes if isinstance(change, UnsetOption)}
         if SetTableComment(None) in changes:
             unset.add(COMMENT)
-        changed = changed_table(table, schema, self.layout, unset)
+        changed = follow_schema(table, schema, self.layout, unset)
         alter_table_entry(self.client, identifier, changed, {"DO_NOT_UPDATE_STATS": "true"})
 
     def add_partitions(

@@ -187,11 +187,11 @@ def new_table(
             TableField.TYPE: text("MANAGED_TABLE"),
         }
     )
-    table = changed_table(table, schema, layout, ())
+    table = follow_schema(table, schema, layout, ())
     return _with_location(table, location, layout)
 
 
-def changed_table(
+def follow_schema(
     table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
 ) -> Struct:
     """Return the entry of an existing table, changed to follow a schema.

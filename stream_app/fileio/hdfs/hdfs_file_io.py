@@ -31,7 +31,7 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_passing, name_and_text, os_error
+from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_transient, name_and_text, os_error
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.version import install_command
 
@@ -266,7 +266,7 @@ class HdfsFileIO:
             try:
                 return operation()
             except (OSError, RuntimeError) as error:
-                if not is_passing(error) or self.clock.steady_seconds() + pause_s > deadline:
+                if not is_transient(error) or self.clock.steady_seconds() + pause_s > deadline:
                     raise os_error(error, path) from None
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)

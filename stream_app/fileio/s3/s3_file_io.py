@@ -35,7 +35,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
-from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_errors import S3Trouble, s3_trouble
 from stream_app.fileio.s3.s3_keys import RenewedKeys
 from stream_app.fileio.s3.s3_options import S3Options
@@ -88,7 +88,7 @@ class S3FileIO:
         # Connections are not pickled. The current keys are.
         keys = None
         if self._keys is not None:
-            with contextlib.suppress(NotThereError):
+            with contextlib.suppress(MissingValueError):
                 keys = self._keys.current()
         has_answered = self.has_answered or bool(self._answered)
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)

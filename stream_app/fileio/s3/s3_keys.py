@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.fileio.reference import MissingValueError, resolve_references
 from stream_app.model.s3_store_options import S3_KEYS
 from stream_app.version import install_command
 
@@ -110,9 +110,9 @@ class KeyFiles:
     def _read(self) -> S3Keys:
         token = self.session_token
         return S3Keys(
-            access_key=put_in(self.access_key, os.environ),
-            secret_key=put_in(self.secret_key, os.environ),
-            session_token=None if token is None else put_in(token, os.environ),
+            access_key=resolve_references(self.access_key, os.environ),
+            secret_key=resolve_references(self.secret_key, os.environ),
+            session_token=None if token is None else resolve_references(token, os.environ),
         )
 
 
@@ -132,9 +132,9 @@ class AwsProfile:
             frozen = None if credentials is None else credentials.get_frozen_credentials()
         except Exception as error:
             # botocore fails, its credential process fails, or a task's machine lacks the profile.
-            raise NotThereError(f"AWS's profile: {error}") from None
+            raise MissingValueError(f"AWS's profile: {error}") from None
         if frozen is None or not frozen.access_key or not frozen.secret_key:
-            raise NotThereError("AWS's profile holds no keys, and no role is found")
+            raise MissingValueError("AWS's profile holds no keys, and no role is found")
         return S3Keys(
             access_key=frozen.access_key,
             secret_key=frozen.secret_key,
@@ -233,7 +233,7 @@ class RenewedKeys:
             if self._source is not None and self._is_old(self._source):
                 self._reload()
             if self._keys is None:
-                raise NotThereError(self.problem)
+                raise MissingValueError(self.problem)
             return self._keys
 
     def renew(self) -> bool:
@@ -254,7 +254,7 @@ class RenewedKeys:
         self._loaded_s = self._clock.steady_seconds()
         try:
             self._keys = self._source.keys()
-        except (NotThereError, UsageError) as error:
+        except (MissingValueError, UsageError) as error:
             # If a task's machine lacks the file, the task continues with the driver's keys.
             self.problem = error.problem if isinstance(error, UsageError) else str(error)
             return

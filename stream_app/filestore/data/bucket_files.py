@@ -18,7 +18,7 @@ from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.filestore.data.data_file_reader import DataFileReader
-from stream_app.filestore.data.file_index_writer import written_indexes
+from stream_app.filestore.data.file_index_writer import indexes_to_write
 from stream_app.filestore.data.rolling_file_writer import (
     KeyValueFile,
     NewFiles,
@@ -63,7 +63,7 @@ class BucketFiles:
         options = self.schema.core_options.at_level(level)
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, level, source, options),
-            indexes=written_indexes(self.schema),
+            indexes=indexes_to_write(self.schema),
         )
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
@@ -82,7 +82,7 @@ class BucketFiles:
         """
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, 0, source),
-            indexes=written_indexes(self.schema),
+            indexes=indexes_to_write(self.schema),
             summed=self._summed_columns if source is FileSource.APPEND else (),
         )
         return RollingFileWriter(

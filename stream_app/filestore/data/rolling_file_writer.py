@@ -124,7 +124,7 @@ class OpenDataFile(ABC):
         self._sink.close()
         self.new_files.file_io.sync(self._path)
         file = replace(self.describe(size, self._writer.statistics()), change_sum=self._sum)
-        return file if self._index is None else self._index.put_into(file)
+        return file if self._index is None else self._index.add_to(file)
 
     def abort(self) -> None:
         """Close without finishing, and delete. An error here must not hide the cause."""

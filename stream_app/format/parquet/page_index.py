@@ -28,7 +28,7 @@ from stream_app.format.parquet.thrift_compact import (
     integers,
     members,
     raw_struct,
-    truths,
+    booleans,
 )
 from stream_app.model.schema.data_type import DataType
 
@@ -113,7 +113,7 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    only_nulls = truths(fields[_NULL_PAGES])
+    only_nulls = booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])

@@ -118,7 +118,7 @@ def integers(value: RawValue) -> list[int]:
     return [_zigzag(member, 0)[0] for member in members(value)]
 
 
-def truths(value: RawValue) -> list[bool]:
+def booleans(value: RawValue) -> list[bool]:
     """Decode a list of booleans."""
     return [member == b"\1" for member in members(value)]
 

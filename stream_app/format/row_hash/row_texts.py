@@ -178,7 +178,7 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
     return texts if not values.null_count else pc.if_else(values.is_valid(), texts, None)
 
 
-def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
+def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     """Format the values in a row's text for messages: `id = 7, name = 'a'`."""
     fields = dict(columns)
     shown = []

@@ -17,7 +17,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
 from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.sources_met import SourcesMet, with_seen
+from stream_app.spark.checkpoint.sources_met import SourcesMet, add_source_tables_seen
 from stream_app.spark.job_folder import Folder
 
 _LOG = logging.getLogger("stream_app")
@@ -138,7 +138,7 @@ class JobStateFile:
     def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged = {
-            name: with_seen(self.state.source_tables_of(name), tables)
+            name: add_source_tables_seen(self.state.source_tables_of(name), tables)
             for name, tables in seen.items()
             if tables
         }

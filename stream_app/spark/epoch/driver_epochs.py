@@ -92,9 +92,9 @@ class DriverEpochs:
 
         return RoutedEpoch(read, write, {block.table for block in blocks})
 
-    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
-        """See `EpochRunner.between`."""
-        return self.spark_epochs.between(begin, end)
+    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.messages_between`."""
+        return self.spark_epochs.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""

@@ -54,7 +54,7 @@ class TablePlan:
     basis: BucketBasis = NO_BASIS
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
-    def of_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
+    def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
         """Return the same table and format in a later epoch; returns itself if the table got no
         rows.
         """
@@ -65,7 +65,7 @@ class TablePlan:
             self, next_sequence_number=next_sequence_number, first_offsets={}, basis=basis
         )
 
-    def counting_from(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
+    def with_first_offsets(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
         """Return the same plan, without messages before these offsets and without keys of earlier
         rows.
         """
@@ -74,7 +74,7 @@ class TablePlan:
         basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
-    def of_routed(self, routed: TablePlan) -> TablePlan:
+    def for_routed_rows(self, routed: TablePlan) -> TablePlan:
         """Return the same plan for rows that an earlier plan routed."""
         basis = replace(
             self.basis,
@@ -82,7 +82,7 @@ class TablePlan:
             bucket_counts=routed.basis.bucket_counts,
         )
         plan = self if basis == self.basis else replace(self, basis=basis)
-        return plan.counting_from(routed.first_offsets)
+        return plan.with_first_offsets(routed.first_offsets)
 
     def packed(self) -> bytes:
         """Return the table and its format as bytes, which are made once for all epochs with the
@@ -273,7 +273,7 @@ class EpochPlan:
         }
         return _unpack, (shelves, _epoch_part(self.tables), self.settings)
 
-    def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
+    def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
         return EpochPlan(tables=tables, settings=self.settings.with_splitter(AllToOneTable()))
 

@@ -54,7 +54,7 @@ def route_in_task(
     """
     router = _Router(plan, clock or SystemClock())
     for batch in router.measure_reading(batches):
-        for kafka_partition, messages in by_source_partition(batch):
+        for kafka_partition, messages in split_by_partition(batch):
             for table_index, part, sources in plan.settings.splitter.split(messages):
                 if not part.num_rows:
                     continue
@@ -264,7 +264,7 @@ def _block_of(
     )
 
 
-def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
+def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
     """Split the batch into parts of one Kafka partition each."""
     if not batch.num_rows:
         return

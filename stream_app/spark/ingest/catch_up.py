@@ -79,7 +79,7 @@ class CatchUp(Generic[Messages]):
         source_end = tables.epoch_log.source_end(tables.newest_begun)
         end: Offsets = json.loads(source_end)
         try:
-            messages = self._rounds.runner.between(held_table.begin, end)
+            messages = self._rounds.runner.messages_between(held_table.begin, end)
             source = SourceEpoch(tables.newest_begun, messages, source_end)
             if not self._rounds.create_table(name, source):
                 # The table lacks no message any more, for instance because the topic has deleted
@@ -117,7 +117,7 @@ class CatchUp(Generic[Messages]):
         epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
         complete: Sequence[TableFeed] = ()
         try:
-            messages = self._rounds.runner.between(begin, json.loads(source_end))
+            messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
             decoded = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
             complete = self._rounds.finish(decoded, feeds)
         except StoppedError:

@@ -226,7 +226,7 @@ class EpochCommitter(Generic[Messages]):
         log, lost = self.epoch_log, self.tables.epoch + 1
         if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
             end: Offsets = json.loads(log.source_end(lost))
-            messages = self.rounds.runner.between(log.source_begin(lost), end)
+            messages = self.rounds.runner.messages_between(log.source_begin(lost), end)
             try:
                 self._commit(self._decode(messages, lost))
             except Exception as error:

@@ -274,7 +274,7 @@ class EpochRounds(Generic[Messages]):
     ) -> TablePlan | None:
         """Return the table's plan for decoding, or None; then `_plan_to_write` fails the table."""
         try:
-            return feed.plan().counting_from(first_offsets)
+            return feed.plan().with_first_offsets(first_offsets)
         except Exception:
             if not self.tables.holds_tables:
                 raise
@@ -294,8 +294,8 @@ class EpochRounds(Generic[Messages]):
                 if routed is None or _is_outdated(routed, part, feed):
                     others.append(feed)
                 else:
-                    parts[index] = part.of_routed(routed)
-        return decoded.plan.to_write(parts), others
+                    parts[index] = part.for_routed_rows(routed)
+        return decoded.plan.for_writing(parts), others
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Return the table's part of the plan once it accepts rows, or None after a failure."""

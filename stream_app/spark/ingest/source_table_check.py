@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from stream_app.cdc.steps.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.checkpoint.sources_met import with_seen
+from stream_app.spark.checkpoint.sources_met import add_source_tables_seen
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SHARDS_REMEDY = (
@@ -76,7 +76,7 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
         records: the source tables' records that have rows.
         quarantined: records of others that are bad already.
     """
-    by_topic = with_seen(earlier, records)
+    by_topic = add_source_tables_seen(earlier, records)
     tables = distinct_tables(by_topic)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
@@ -180,7 +180,7 @@ class SourceTableCheck:
                 raise self._several_tables_error(counts, met)
 
     def _several_tables_error(self, counts: DecodeCounts, met: NamesByTopic) -> WrongSourceError:
-        tables = distinct_tables(with_seen(met, counts.tables))
+        tables = distinct_tables(add_source_tables_seen(met, counts.tables))
         shown = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition}, offset {offset}: "

@@ -88,14 +88,14 @@ class LoadEpochs:
         def write(ready: EpochPlan) -> EpochOutput:
             with_rows = self._with_formats(ready, ready.tables.keys())
             output = routed.write(replace(ready, tables=with_rows))
-            tables = {index: _as_rows(table) for index, table in output.tables.items()}
+            tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
         return RoutedEpoch(routed.messages, write, routed.tables)
 
-    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
-        """See `EpochRunner.between`."""
-        return self.topics.between(begin, end)
+    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.messages_between`."""
+        return self.topics.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""
@@ -114,7 +114,7 @@ class LoadEpochs:
         }
 
 
-def _as_rows(output: TableOutput) -> TableOutput:
+def _without_topic_facts(output: TableOutput) -> TableOutput:
     """Return the output without facts about topics; a row that does not fit fails the table."""
     failure = output.failure
     if output.bad and failure is None:

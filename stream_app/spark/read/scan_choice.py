@@ -57,7 +57,7 @@ class TimeBounds:
 Choice = Version | LatestCompacted | VersionBounds | TimeBounds
 
 
-def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
+def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
     """Return the only option that sets where a read begins, or None.
 
     Args:
@@ -103,7 +103,7 @@ def batch_choice(options: SourceOptions) -> Choice:
     Raises:
         UsageError: the options do not go together.
     """
-    key = given_start(options)
+    key = start_option(options)
     if key is None:
         compacted = options[SCAN_MODE] == "compacted-full"
         return LatestCompacted() if compacted else Version()

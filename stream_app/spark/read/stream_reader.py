@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
-from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
     READ_STREAM_MAX_BYTES_PER_TRIGGER,
     READ_STREAM_MAX_FILES_PER_TRIGGER,
@@ -47,7 +47,7 @@ _ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 
 @dataclass(frozen=True)
-class FewestRows:
+class MinimumRows:
     """The least number of rows that a micro-batch waits for, and the longest wait."""
 
     rows: int
@@ -68,7 +68,7 @@ class StreamReader(DataSourceStreamReader):
         columns: list[str],
         *,
         row_kind: bool,
-        min_rows: FewestRows | None,
+        min_rows: MinimumRows | None,
     ) -> None:
         self._offsets = offsets
         self._columns = columns
@@ -163,7 +163,7 @@ def stream_reader(
     Raises:
         UsageError: they do not go together, or are for batch reads.
     """
-    given_start(options, refused=_ONLY_BATCH)
+    start_option(options, refused=_ONLY_BATCH)
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
@@ -176,7 +176,7 @@ def stream_reader(
     }
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     millis = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
-    min_rows = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
+    min_rows = None if rows is None or millis is None else MinimumRows(rows, millis / 1000)
     offsets = stream_offsets(_with_options(table, options.of_table()), limits)
     return StreamReader(offsets, columns, row_kind=row_kind, min_rows=min_rows)
 

@@ -186,8 +186,8 @@ class TopicStream:
         self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._thread.start()
 
-    def ended(self, wait_s: float) -> bool:
-        """See `Stream.ended`."""
+    def wait_for_end(self, wait_s: float) -> bool:
+        """See `Stream.wait_for_end`."""
         self._thread.join(wait_s)
         if self._thread.is_alive():
             return False
@@ -259,7 +259,7 @@ class TopicStream:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         polled_s = self.clock.steady_seconds()
         newest = self.source.offsets_at(OffsetEnd.NEWEST)
-        self.pace.polled(polled_s)
+        self.pace.note_poll(polled_s)
         return polled_s, newest
 
     def _run_load_epoch(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
@@ -273,11 +273,11 @@ class TopicStream:
 
         An epoch that an earlier run left open comes first.
         """
-        last = self.writer.newest()
+        last = self.writer.newest_epoch()
         if last is None:
             if not self.writer.has_first_offsets():
                 oldest = self.source.offsets_at(OffsetEnd.OLDEST)
-                self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
+                self.writer.write_first_offsets(first_offsets(self.rules.starting_offsets, oldest, newest))
             return 0, self.epoch_log.source_begin(0)
         end: Offsets = json.loads(self.epoch_log.source_end(last))
         if not self.epoch_log.is_done(last):

@@ -154,7 +154,7 @@ def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_pat
     clock.millis += HOUR_MS - 1
     assert copies.find(file_at("used")) is not None
     clock.millis += 1
-    copies.tidy()
+    copies.delete_outdated()
     assert copies.find(file_at("used")) is not None
     assert len(folders(copies)) == 1
     assert len(list(copies.root.iterdir())) == 1

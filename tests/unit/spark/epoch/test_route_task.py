@@ -50,7 +50,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, settings=plan.settings)
+    later = EpochPlan(tables={0: plan.tables[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings)
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
