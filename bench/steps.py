@@ -257,7 +257,9 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
     path = table.paths.data_file(*bucket, file)
     names = key_value_file_schema(table.schema, thin=False).names
     with pa.OSFile(path) as source:
-        return pa.Table.from_batches([batch for _, batch in numbered_batches(source, names, 65_536)])
+        return pa.Table.from_batches(
+            [batch for _, batch in numbered_batches(source, names, 65_536)]
+        )
 
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:

@@ -145,7 +145,11 @@ def avro_image(row: Row) -> Row:
     updated_at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
     raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
-    return {**row, "amount": raw, "updated_at": (updated_at - epoch) // datetime.timedelta(microseconds=1)}
+    return {
+        **row,
+        "amount": raw,
+        "updated_at": (updated_at - epoch) // datetime.timedelta(microseconds=1),
+    }
 
 
 def avro_schema() -> Any:

@@ -32,7 +32,9 @@ def rust(table: Mapping[str, Any]) -> Write:
 
     table_folder = Path(table["path"])
     catalog = PaimonCatalog({"warehouse": str(table_folder.parents[1])})
-    builder = catalog.get_table(f"{table_folder.parent.stem}.{table_folder.name}").new_stream_write_builder()
+    builder = catalog.get_table(
+        f"{table_folder.parent.stem}.{table_folder.name}"
+    ).new_stream_write_builder()
     epochs = iter(range(1_000_000))
 
     def write(changes: pa.RecordBatch) -> None:

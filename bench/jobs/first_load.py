@@ -144,7 +144,10 @@ def _one(way: str, count: int, folder: Path, testbed: Testbed, database: Postgre
 
 def _wait_for(broker: EmbeddedBroker, topic: str, count: int) -> None:
     """Wait until the topic has so many messages."""
-    consumer, partition = KafkaConsumer(bootstrap_servers=broker.bootstrap), TopicPartition(topic, 0)
+    consumer, partition = (
+        KafkaConsumer(bootstrap_servers=broker.bootstrap),
+        TopicPartition(topic, 0),
+    )
     while consumer.end_offsets([partition])[partition] < count:
         time.sleep(0.5)
     consumer.close()

@@ -82,7 +82,9 @@ def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
     }  # fmt: skip
     folder_name = kind.replace(" ", "-")
     theirs = _run([python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{folder_name}-sink")
-    ours = _run([sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / folder_name)
+    ours = _run(
+        [sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / folder_name
+    )
     assert (ours["rows"], ours["total"]) == (theirs["rows"], theirs["total"]), "the same table"
     (processor, clock), (our_processor, our_clock) = theirs["seconds"], ours["seconds"]
     print(
@@ -114,7 +116,10 @@ def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
         digits = random.bytes(32 * len(keys)).hex()
         with path.open("w") as file:
             for index, key in enumerate(keys.tolist()):
-                texts = digits[64 * index : 64 * index + 32], digits[64 * index + 32 : 64 * index + 64]
+                texts = (
+                    digits[64 * index : 64 * index + 32],
+                    digits[64 * index + 32 : 64 * index + 64],
+                )
                 value = json.dumps({"k": key, "v": texts[0], "w": texts[1], "n": epoch})
                 line = {"topic": "t", "partition": 0, "offset": offset, "key": None, "value": value}
                 file.write(json.dumps(line) + "\n")

@@ -85,7 +85,9 @@ def rust(path: str, case: Case) -> Iterator[pa.RecordBatch]:
 
     table_folder = Path(path)
     catalog = PaimonCatalog({"warehouse": str(table_folder.parents[1])})
-    builder = catalog.get_table(f"{table_folder.parent.stem}.{table_folder.name}").new_read_builder()
+    builder = catalog.get_table(
+        f"{table_folder.parent.stem}.{table_folder.name}"
+    ).new_read_builder()
     methods = {"low": "greaterOrEqual", "high": "lessOrEqual", "equal": "equal"}
     wanted = [
         {"method": method, "field": "k", "literals": [int(case[key])]}

@@ -27,7 +27,7 @@ def resolve_references(text: str, environ: Mapping[str, str]) -> str:
     """Return the text with its references replaced.
 
     Raises:
-        NotThereError: a variable or file does not exist.
+        MissingValueError: a variable or file does not exist.
     """
     return REFERENCE.sub(lambda reference: resolve_reference(reference, environ), text)
 
@@ -36,7 +36,7 @@ def resolve_reference(reference: re.Match[str], environ: Mapping[str, str]) -> s
     """Return the value to which a match of `REFERENCE` refers.
 
     Raises:
-        NotThereError: a variable or file does not exist.
+        MissingValueError: a variable or file does not exist.
     """
     kind, name = reference.groups()
     if kind == "env":

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from stream_app.format.column_stats import ColumnStats
 from stream_app.arrow_buffers import Int64s
+from stream_app.format.column_stats import ColumnStats
 from stream_app.model.schema.data_type import DataType
 
 

@@ -128,7 +128,15 @@ def encode_tag(tag: Tag) -> bytes:
         return encode_snapshot(tag.snapshot)
     seconds, millis = divmod(tag.create_time_ms, 1000)
     create_time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    parts = [create_time.year, create_time.month, create_time.day, create_time.hour, create_time.minute, create_time.second, millis * _NANOS_OF_MILLI]
+    parts = [
+        create_time.year,
+        create_time.month,
+        create_time.day,
+        create_time.hour,
+        create_time.minute,
+        create_time.second,
+        millis * _NANOS_OF_MILLI,
+    ]
     return encode_object(
         {
             **snapshot_object(tag.snapshot),

@@ -94,7 +94,9 @@ def watched_session(
     with contextlib.ExitStack() as unwatched:
         unwatched.callback(spark.stop)
         pid, child = process_of(spark)
-        watch = _JvmWatch(_Process(pid, child), _open_stderr(pid), _jvm_ended_error(pid), stop_requested)
+        watch = _JvmWatch(
+            _Process(pid, child), _open_stderr(pid), _jvm_ended_error(pid), stop_requested
+        )
         threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
         session = unwatched.pop_all()
     try:

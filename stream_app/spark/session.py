@@ -186,7 +186,9 @@ def launch_settings(
     if classes is not None:
         # Spark ignores an archive that does not fit, without any message.
         options += [f"-XX:SharedArchiveFile={classes.absolute()}", "-Xshare:auto", "-Xlog:cds=off"]
-    launch[_JAVA_OPTIONS] = " ".join((*options, _with_throughput_options(settings.get(_JAVA_OPTIONS, ""))))
+    launch[_JAVA_OPTIONS] = " ".join(
+        (*options, _with_throughput_options(settings.get(_JAVA_OPTIONS, "")))
+    )
     if not master.startswith("local"):
         launch[_EXECUTOR_OPTIONS] = _with_throughput_options(settings.get(_EXECUTOR_OPTIONS, ""))
     return launch

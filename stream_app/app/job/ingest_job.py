@@ -120,7 +120,9 @@ class _IngestJob:
         driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
             parts.callback(self.watched.metrics.jvm.detach)
-            compactions = SparkCompactionQueue(self.spark, self._compactions_at_once(), driver_bytes)
+            compactions = SparkCompactionQueue(
+                self.spark, self._compactions_at_once(), driver_bytes
+            )
             parts.callback(compactions.close)
             feeds = self._feeds(compactions)
             parts.callback(feeds.close)

@@ -38,7 +38,12 @@ from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.checkpoint.load_plan import LoadPlan, split_into_epochs, read_load_plan, write_load_plan
+from stream_app.spark.checkpoint.load_plan import (
+    LoadPlan,
+    read_load_plan,
+    split_into_epochs,
+    write_load_plan,
+)
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows

@@ -78,7 +78,7 @@ class KeySource(Protocol):
         """Return the current keys.
 
         Raises:
-            NotThereError: the keys are unavailable; the error says why.
+            MissingValueError: the keys are unavailable; the error says why.
         """
         ...
 
@@ -227,7 +227,7 @@ class RenewedKeys:
         """Return the keys, renewed if they are old.
 
         Raises:
-            NotThereError: no keys are available.
+            MissingValueError: no keys are available.
         """
         with self._lock:
             if self._source is not None and self._is_old(self._source):

@@ -133,7 +133,7 @@ class S3Options:
         """Return the current keys; None if a role provides them.
 
         Raises:
-            NotThereError: no source has keys now.
+            MissingValueError: no source has keys now.
         """
         return self.keys if self.source is None else self.source.keys()
 

@@ -52,7 +52,9 @@ class FileStats:
             by_column = {
                 name: stats for name, stats in by_column.items() if name in file.write_cols
             }
-        values = self._stats_by_name(file, schema, by_column, missing_is_null=file.write_cols is None)
+        values = self._stats_by_name(
+            file, schema, by_column, missing_is_null=file.write_cols is None
+        )
         return values | self.keys(file)
 
     def _stats_by_name(

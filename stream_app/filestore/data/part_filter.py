@@ -14,13 +14,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
-from stream_app.arrow_buffers import Int64s
 from stream_app.model.schema.data_type import DataField, DataType
 
 _POSITION = "\0position"

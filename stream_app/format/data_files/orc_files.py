@@ -65,7 +65,8 @@ class OrcSink:
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         columns = [
-            _to_stored(field, column) for field, column in zip(self._to_stored, rows.columns, strict=True)
+            _to_stored(field, column)
+            for field, column in zip(self._to_stored, rows.columns, strict=True)
         ]
         stored = pa.Table.from_arrays(columns, schema=self._to_stored)
         self._writer.write(stored)

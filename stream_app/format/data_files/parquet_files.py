@@ -55,6 +55,8 @@ class ParquetFiles:
             check_footer(footer, fields, wanted.row_count)
 
         names = [field.name for field in fields]
-        batches = numbered_batches(source, names, wanted.batch_rows, check=check, parts=wanted.parts)
+        batches = numbered_batches(
+            source, names, wanted.batch_rows, check=check, parts=wanted.parts
+        )
         for start, batch in batches:
             yield start, with_whole_variants(batch, fields)

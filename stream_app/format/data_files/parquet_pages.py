@@ -161,7 +161,9 @@ class PagedGroups:
             estimate = metadata.num_rows * sum(width or 0 for width in widths)
             return bool(estimate * _SMALL <= metadata.total_byte_size)
         with contextlib.suppress(*_DAMAGED):
-            return self._decoded_size(group, self._tested) * _SMALL <= self._decoded_size(group, self._columns)
+            return self._decoded_size(group, self._tested) * _SMALL <= self._decoded_size(
+                group, self._columns
+            )
         return False
 
     def _decoded_size(self, group: int, names: Sequence[str]) -> int:
@@ -297,7 +299,10 @@ class PagedGroups:
         begins = [begin for begin, _ in ranges]
         file = self._parts.open_pages(chosen)
         return [
-            (_single_array(file.reader.read_column(index), pages.row_count), pages.positions(begins))
+            (
+                _single_array(file.reader.read_column(index), pages.row_count),
+                pages.positions(begins),
+            )
             for index, pages in enumerate(chosen.values())
         ]
 

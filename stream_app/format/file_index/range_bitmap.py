@@ -134,7 +134,9 @@ def _read_slices(data: bytes, position: int) -> BitSlices:
     existence, _ = read_bitmap(data, body_start)
     slices = [
         read_bitmap(data, body_start + there_length + offset)[0]
-        for offset, _ in _EXTENT.iter_unpack(data[extents_start : extents_start + _EXTENT.size * count])
+        for offset, _ in _EXTENT.iter_unpack(
+            data[extents_start : extents_start + _EXTENT.size * count]
+        )
     ]
     return BitSlices(existence, slices)
 

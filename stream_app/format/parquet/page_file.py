@@ -130,7 +130,9 @@ class ChosenPages:
     def positions(self, rows: Sequence[int]) -> list[int]:
         """Return the positions of the row group's rows among the rows of these pages."""
         pages = self.pages
-        positions: list[int] = positions_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
+        positions: list[int] = positions_among(
+            pages.begins, pages.row_count, self.numbers, rows
+        ).tolist()
         return positions
 
     def contradiction(self) -> str | None:
@@ -192,7 +194,9 @@ class FooterParts:
         parts, chunks, position = [_MAGIC], [], len(_MAGIC)
         for chosen in columns.values():
             pieces = (chosen.dictionary, *chosen.data)
-            chunks.append(_chunk_description(chosen, ByteSpan(position, position + sum(map(len, pieces)))))
+            chunks.append(
+                _chunk_description(chosen, ByteSpan(position, position + sum(map(len, pieces))))
+            )
             parts += pieces
             position += sum(map(len, pieces))
         rows = max(chosen.row_count for chosen in columns.values())

@@ -24,11 +24,11 @@ from stream_app.format.parquet.row_ranges import pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
+    booleans,
     integer,
     integers,
     members,
     raw_struct,
-    booleans,
 )
 from stream_app.model.schema.data_type import DataType
 

@@ -38,8 +38,8 @@ class DataFrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
 
     Attributes:
-        read: the messages between two positions, `EpochRunner.messages_between`; None without
-            topics, of which only whole micro-batches can be read.
+        read: the messages between two positions, `EpochRunner.messages_between`; None for a
+            source without topics, of which only whole micro-batches can be read.
     """
 
     spark: SparkSession

@@ -232,7 +232,9 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
     Args:
         refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
-    kinds = sum((_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
+    kinds = sum(
+        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int)
+    )
     rows = int(kinds.sum())
     return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
 

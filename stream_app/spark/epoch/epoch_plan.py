@@ -145,9 +145,13 @@ def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
         next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
         file_io=file_io,
         file_ios={
-            index: plan.table.file_io for index, plan in plans.items() if plan.table.file_io != file_io
+            index: plan.table.file_io
+            for index, plan in plans.items()
+            if plan.table.file_io != file_io
         },
-        first_offsets={index: plan.first_offsets for index, plan in plans.items() if plan.first_offsets},
+        first_offsets={
+            index: plan.first_offsets for index, plan in plans.items() if plan.first_offsets
+        },
         bases={index: plan.basis for index, plan in plans.items() if plan.basis != NO_BASIS},
     )
 

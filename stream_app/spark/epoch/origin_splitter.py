@@ -30,8 +30,8 @@ class OriginSplitter:
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
-        destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the reason
-            if no table takes the messages, and None if the job ignores them.
+        destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
+            reason if no table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
         passes_statements: whether messages that may carry statements of the source are passed on.
@@ -47,7 +47,9 @@ class OriginSplitter:
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
         reasons = dict(origins.unreadable) if self.takes_unreadable else {}
-        indexes = np.full(len(destinations) + 1, _LEFT_OUT, np.int32)  # the last origin is NO_TABLE's
+        indexes = np.full(
+            len(destinations) + 1, _LEFT_OUT, np.int32
+        )  # the last origin is NO_TABLE's
         for code, destination in enumerate(destinations):  # a loop over source tables
             if isinstance(destination, str):
                 refused = np.flatnonzero(origins.codes == code).tolist()
@@ -58,7 +60,9 @@ class OriginSplitter:
         for table, part in _parts(messages, message_tables):
             sources = zip(destinations, origins.tables, strict=True)
             yield MessagePart(
-                table, part, tuple(str(source) for destination, source in sources if destination == table)
+                table,
+                part,
+                tuple(str(source) for destination, source in sources if destination == table),
             )
         if NEWCOMERS_INDEX in destinations:
             yield MessagePart(

@@ -1,9 +1,9 @@
 """Runs an epoch as Spark jobs without SQL, whose tasks read shares of a source, decode, shuffle and
 write.
 
-Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for which
-Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while the
-previous epoch is written and committed.
+Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for
+which Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while
+the previous epoch is written and committed.
 
 This job ends at a partition after the shuffle that contains no block. Each reading task sends it
 the number of its messages, and the tables that have blocks. A second job computes the other
@@ -32,8 +32,8 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_ta
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition has
-counts of messages, each with the tables that have blocks."""
+"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition
+has counts of messages, each with the tables that have blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,9 @@ class EpochRounds(Generic[Messages]):
         epoch.complete += commits.complete
         return output, [*others, *outdated]
 
-    def _create_arrived(self, epoch: _UnfinishedEpoch[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+    def _create_arrived(
+        self, epoch: _UnfinishedEpoch[Messages], output: EpochOutput
+    ) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
 
         Once a round brings up none, messages without a table are final.

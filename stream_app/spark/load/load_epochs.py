@@ -72,7 +72,9 @@ class LoadEpochs:
         """See `EpochRunner.route`."""
         if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
-        index_of_location = {table_plan.table.location: index for index, table_plan in plan.tables.items()}
+        index_of_location = {
+            table_plan.table.location: index for index, table_plan in plan.tables.items()
+        }
         # Tables that already have the epoch are not in the plan.
         parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
         indexes = {part.relation: index_of_location[part.table] for part in parts}

@@ -92,7 +92,8 @@ def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPac
 
 
 class Pace(Protocol):
-    """Decides when epochs begin. The stream's thread calls it, and the committer's `note_commit`."""
+    """The decision when epochs begin. The stream's thread calls it, and the committer's
+    `note_commit`."""
 
     def note_poll(self, now: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""

@@ -277,7 +277,9 @@ class TopicStream:
         if last is None:
             if not self.writer.has_first_offsets():
                 oldest = self.source.offsets_at(OffsetEnd.OLDEST)
-                self.writer.write_first_offsets(first_offsets(self.rules.starting_offsets, oldest, newest))
+                self.writer.write_first_offsets(
+                    first_offsets(self.rules.starting_offsets, oldest, newest)
+                )
             return 0, self.epoch_log.source_begin(0)
         end: Offsets = json.loads(self.epoch_log.source_end(last))
         if not self.epoch_log.is_done(last):

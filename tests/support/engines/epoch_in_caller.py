@@ -62,7 +62,7 @@ class EpochHere:
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
-    ordered = sorted(blocks, key=lambda block: block.place)
+    ordered = sorted(blocks, key=lambda block: block.position)
     return write_in_task(
         (
             TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)

@@ -56,7 +56,9 @@ HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 
 
 @pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
-def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storage:
+def storage(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Storage:
     """Of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
@@ -149,7 +151,10 @@ def test_parquet_is_written_and_read_in_its_own_way(storage: Storage) -> None:
 def test_an_empty_file_is_a_file(storage: Storage) -> None:
     storage.io.write_bytes(storage.path("f"), b"")
     assert storage.io.exists(storage.path("f"))
-    assert (storage.io.size(storage.path("f")), storage.io.read_bytes(storage.path("f"))) == (0, b"")
+    assert (storage.io.size(storage.path("f")), storage.io.read_bytes(storage.path("f"))) == (
+        0,
+        b"",
+    )
     with storage.io.open_input(storage.path("f")) as source:
         assert source.read() == b""
 

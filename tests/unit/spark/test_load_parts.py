@@ -14,8 +14,8 @@ from stream_app.spark.checkpoint.load_plan import (
     FILE,
     LoadPart,
     LoadPlan,
-    split_into_epochs,
     read_load_plan,
+    split_into_epochs,
     write_load_plan,
 )
 from stream_app.spark.job_folder import Folder

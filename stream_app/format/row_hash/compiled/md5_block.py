@@ -42,7 +42,8 @@ def _add_block() -> Callable[..., Any]:
         cursors, state = arguments
         blocks = [
             builder.load(
-                _pointer(builder, builder.load(_element(builder, cursors, lane, _ADDRESS)), _WORDS), align=1
+                _pointer(builder, builder.load(_element(builder, cursors, lane, _ADDRESS)), _WORDS),
+                align=1,
             )
             for lane in range(LANES)
         ]
@@ -79,7 +80,9 @@ def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
     half = LANES // 2
     for _ in range(4):
         rows = [
-            builder.shuffle_vector(rows[position // 2], rows[position // 2 + half], _interleaving(position % 2))
+            builder.shuffle_vector(
+                rows[position // 2], rows[position // 2 + half], _interleaving(position % 2)
+            )
             for position in range(LANES)
         ]
     return rows
@@ -123,6 +126,6 @@ def _constant(number: int) -> Any:
 add_block: Callable[[int, int], None] = _add_block()
 """Add the next block of each of `LANES` strings to its state.
 
-Takes the address of a table of int64, the addresses of the blocks, and that of the state: uint32 [4]
-of `LANES` each.
+Takes the address of a table of int64, the addresses of the blocks, and that of the state:
+uint32 [4] of `LANES` each.
 """

@@ -50,7 +50,9 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables={0: plan.tables[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings)
+    later = EpochPlan(
+        tables={0: plan.tables[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings
+    )
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
@@ -133,7 +135,10 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
         cuts = sorted({0, size, *draw(st.lists(st.integers(0, size), max_size=4))})
         step = draw(st.integers(1, 30))
         tasks += [
-            [batch_of(topic_messages[begin : min(begin + step, stop)]) for begin in range(start, stop, step)]
+            [
+                batch_of(topic_messages[begin : min(begin + step, stop)])
+                for begin in range(start, stop, step)
+            ]
             for start, stop in itertools.pairwise(cuts)
         ]
     return draw(st.permutations(tasks)), messages

@@ -59,7 +59,9 @@ def test_distinct_tables(by_topic: dict[str, set[str]], tables: list[str]) -> No
 def counts_of(
     records: dict[tuple[str, str], int], others: int = 0, **more_records: tuple[str, str]
 ) -> DecodeCounts:
-    tables = {record: (0, offset) for offset, record in enumerate([*records, *more_records.values()])}
+    tables = {
+        record: (0, offset) for offset, record in enumerate([*records, *more_records.values()])
+    }
     return DecodeCounts(tables=tables, records=records, others=others)
 
 
