@@ -142,14 +142,11 @@ def dms(op: str, older: Row, row: Row) -> Row:
 def avro_image(row: Row) -> Row:
     """A row as Connect's AvroConverter has it: numbers of cents, microseconds."""
     cents = round(row["amount"] * 100)
-    updated_at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    moment = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
     raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
-    return {
-        **row,
-        "amount": raw,
-        "updated_at": (updated_at - epoch) // datetime.timedelta(microseconds=1),
-    }
+    micros = (moment - epoch) // datetime.timedelta(microseconds=1)
+    return {**row, "amount": raw, "updated_at": micros}
 
 
 def avro_schema() -> Any:
