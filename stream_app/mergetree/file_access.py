@@ -115,7 +115,7 @@ class KeyValueFileReader(Protocol):
 class RowPositionReader(Protocol):
     """Reads the rows of one bucket with their positions."""
 
-    def read_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the live rows of a data file, and their positions in the file.
 
         Rows whose keys are not looked up may be missing.

@@ -91,7 +91,7 @@ class RowsAbove:
     def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.above.index(file), pa.int32())
-            for batch, positions in self.files.read_positions(file):
+            for batch, positions in self.files.read_with_positions(file):
                 marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
                 yield marked.append_column(_POSITION, pa.array(positions))
 
