@@ -216,14 +216,14 @@ class BlobFiles:
         )
 
     def numbered_batches(
-        self, source: Source, wanted: DataFileRead
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
-        if len(wanted.fields) != 1:
+        if len(request.fields) != 1:
             raise damaged_file_error(
-                f"a file of BLOBs has one column, and its manifest says {len(wanted.fields)}"
+                f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"
             )
-        index = read_blob_index(source, wanted.row_count)
-        for begin, end in blob_windows(index.sizes(), wanted.batch_rows):
+        index = read_blob_index(source, request.row_count)
+        for begin, end in blob_windows(index.sizes(), request.batch_rows):
             values = index.values(source, np.arange(begin, end))
-            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(wanted.fields))
+            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))

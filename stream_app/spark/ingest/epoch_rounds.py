@@ -176,7 +176,7 @@ class EpochRounds(Generic[Messages]):
     def _run_round(self, epoch: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded, began = epoch.decoded, self.clock.steady_seconds()
-        plan, others = self._plan_writes(epoch)
+        plan, unfit = self._plan_writes(epoch)
         waited = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
@@ -205,7 +205,7 @@ class EpochRounds(Generic[Messages]):
         finally:
             self.totals = self.totals.plus(commits.totals)
         epoch.complete += commits.complete
-        return output, [*others, *outdated]
+        return output, [*unfit, *outdated]
 
     def _add_tables(self, epoch: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.

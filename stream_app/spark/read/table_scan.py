@@ -233,9 +233,9 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
-    shown = ROW_TABLES.get(system, ROWS)
-    shown = replace(shown, row_kind=shown.row_kind or row_kind)
-    return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
+    row_table = ROW_TABLES.get(system, ROWS)
+    row_table = replace(row_table, row_kind=row_table.row_kind or row_kind)
+    return VersionScan(store, snapshot, row_table, retained_ms=retained_ms)
 
 
 def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
