@@ -207,8 +207,8 @@ class DataFileReader:
         columns = [
             pa.nulls(batch.num_rows, field.type)
             if stored_column is None
-            else _cast(next(present), stored_column, now)
-            for stored_column, now, field in zip(stored, self.columns, fields, strict=True)
+            else _cast(next(present), stored_column, column)
+            for stored_column, column, field in zip(stored, self.columns, fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays([*system_columns, *columns], schema=self.layout_schema)
 

@@ -75,7 +75,9 @@ class FileStats:
             elif stored_column is not None and stored_column.name in by_column:
                 stats = by_column[stored_column.name]
                 # Java's bounds of CHAR in ORC have blanks that the values lack.
-                if stored_column.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
+                if stored_column.data_type.root is TypeRoot.CHAR and file.file_name.endswith(
+                    ".orc"
+                ):
                     stats = ColumnStats(null_count=stats.null_count)
                 pairs.append((column, stored_column))
                 stored.append(stats)

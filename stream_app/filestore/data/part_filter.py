@@ -51,7 +51,11 @@ class PartsOfCondition:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        pairs = [(column, stored_column) for column, stored_column in columns if column.name in self.names]
+        pairs = [
+            (column, stored_column)
+            for column, stored_column in columns
+            if column.name in self.names
+        ]
         return _PassingParts(self.condition, pairs) if pairs else None
 
 
@@ -64,12 +68,17 @@ class _PassingParts:
 
     @property
     def columns(self) -> list[tuple[str, DataType]]:
-        return [(stored_column.name, stored_column.data_type) for _, stored_column in self.pairs if stored_column is not None]
+        return [
+            (stored_column.name, stored_column.data_type)
+            for _, stored_column in self.pairs
+            if stored_column is not None
+        ]
 
     @property
     def judge(self) -> JudgeOfValues | None:
         are_as_today = all(
-            stored_column is not None and stored_column.data_type.as_nullable() == column.data_type.as_nullable()
+            stored_column is not None
+            and stored_column.data_type.as_nullable() == column.data_type.as_nullable()
             for column, stored_column in self.pairs
         )
         names = {column.name for column, _ in self.pairs}
@@ -111,7 +120,11 @@ class PartsOfKeys:
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
         for column, stored_column in columns:
-            if column.name == self.name and stored_column is not None and stored_column.data_type == column.data_type:
+            if (
+                column.name == self.name
+                and stored_column is not None
+                and stored_column.data_type == column.data_type
+            ):
                 return _PartsWithKeys((stored_column.name, stored_column.data_type), self.keys)
         return None
 

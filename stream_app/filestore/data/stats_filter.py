@@ -121,7 +121,9 @@ def stats_by_name(
     }
 
 
-def _with_current_type(stats: ColumnStats, stored_type: DataType, current_type: DataType) -> ColumnStats:
+def _with_current_type(
+    stats: ColumnStats, stored_type: DataType, current_type: DataType
+) -> ColumnStats:
     if not keeps_values(stored_type, current_type):
         return UNKNOWN_STATS
     if current_type.root is not TypeRoot.DECIMAL:

@@ -20,7 +20,7 @@ _SHOWN_CHARACTERS = 60
 
 
 class CastError(ValueError):
-    """A value has no counterpart in the wanted type. Paimon's readers fail on it as well."""
+    """A value has no counterpart in the target type. Paimon's readers fail on it as well."""
 
 
 def refuse_where(values: pa.Array, refused: Any, target: DataType) -> None:

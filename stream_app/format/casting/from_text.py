@@ -129,7 +129,7 @@ def _decimal(text: str, target: DataType) -> decimal.Decimal | None:
 
 
 def to_bytes(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    """Cut bytes, or the UTF-8 of texts, at the wanted length; pad BINARY with zeros."""
+    """Cut bytes, or the UTF-8 of texts, at the target length; pad BINARY with zeros."""
     values = values.cast(pa.binary())
     lengths = pc.binary_length(values)
     if (pc.max(lengths).as_py() or 0) > target.length:

@@ -110,7 +110,7 @@ def _widen(values: pa.Array) -> pa.Array:
 
 
 def fitted_decimal(values: pa.Array, target: DataType) -> pa.Array:
-    """Round decimals half up to the wanted type; a number with too many digits becomes null.
+    """Round decimals half up to the target type; a number with too many digits becomes null.
 
     Args:
         values: decimals of type `decimal256`, with at most 38 digits before the point.

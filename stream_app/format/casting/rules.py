@@ -30,9 +30,9 @@ from stream_app.model.schema.data_type import (
 from stream_app.model.schema.type_members import members
 
 Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
-"""Values [n] of the stored type's Arrow type → values [n] of the wanted one's; nulls stay.
+"""Values [n] of the stored type's Arrow type → values [n] of the target type's; nulls stay.
 
-Args: values, the stored type, the wanted type. Raises `CastError` for a value without counterpart.
+Args: values, the stored type, the target type. Raises `CastError` for a value without counterpart.
 """
 
 _BOOLEAN = frozenset({TypeRoot.BOOLEAN})
@@ -77,7 +77,7 @@ _RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
     (_TIME, TIMESTAMP_ROOTS, times.time_to_timestamp),
 )
 _BY_ROOTS = {
-    (stored, wanted): cast for from_, to, cast in _RULES for stored in from_ for wanted in to
+    (stored, target): cast for from_, to, cast in _RULES for stored in from_ for target in to
 }
 _WHOLE_TEXTS_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
 """Paimon turns these into STRING alone, and into no VARCHAR(n)."""
@@ -154,13 +154,13 @@ def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Arr
     }
     length = len(values if target.root is TypeRoot.ROW else inside[0])
     inner = []
-    for wanted_member in members(target):
-        if wanted_member.field_id in stored_members:
-            data_type, column = stored_members[wanted_member.field_id]
-            member = read_as(column, data_type, wanted_member.data_type)
-            inner.append(cast_with_members(member, arrow_type(wanted_member.data_type)))
+    for target_member in members(target):
+        if target_member.field_id in stored_members:
+            data_type, column = stored_members[target_member.field_id]
+            member = read_as(column, data_type, target_member.data_type)
+            inner.append(cast_with_members(member, arrow_type(target_member.data_type)))
         else:
-            inner.append(pa.nulls(length, arrow_type(wanted_member.data_type)))
+            inner.append(pa.nulls(length, arrow_type(target_member.data_type)))
     if target.root is TypeRoot.ROW:
         rows = pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
         return cast_with_members(rows, kind)  # else writers refuse null ROWs' values

@@ -96,23 +96,23 @@ def time_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     return timestamps(ticks_of(values), "ms", values, target)
 
 
-def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa.Array:
-    """Convert ticks to the unit of the wanted type.
+def timestamps(ticks: Int64s, unit: str, like: pa.Array, target: DataType) -> pa.Array:
+    """Convert ticks to the unit of the target type.
 
     Raises:
         CastError: a time lies outside the range of nanoseconds.
     """
-    target = timestamp_unit(wanted.precision)
-    if PER_SECOND[target] >= PER_SECOND[unit]:
-        factor = PER_SECOND[target] // PER_SECOND[unit]
+    target_unit = timestamp_unit(target.precision)
+    if PER_SECOND[target_unit] >= PER_SECOND[unit]:
+        factor = PER_SECOND[target_unit] // PER_SECOND[unit]
         if len(ticks) and np.abs(ticks).max() > _LONG_MAX // factor:
             raise CastError(
-                f"a time beyond the years 1677 to 2262 is not a valid {wanted.as_nullable()}"
+                f"a time beyond the years 1677 to 2262 is not a valid {target.as_nullable()}"
             )
         ticks = ticks * factor
     else:
-        ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target])
-    return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(wanted))
+        ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target_unit])
+    return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(target))
 
 
 def _millis(values: pa.Array, stored: DataType) -> Int64s:

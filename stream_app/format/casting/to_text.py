@@ -30,7 +30,7 @@ _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
 
 
 def text_to_text(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    """Cut texts at the wanted length in characters; CHAR is padded with blanks."""
+    """Cut texts at the target length in characters; CHAR is padded with blanks."""
     lengths = pc.utf8_length(values)
     longest = pc.max(lengths).as_py() or 0
     if longest > target.length:
@@ -41,7 +41,7 @@ def text_to_text(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
 
 
 def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """Decode UTF-8 without regard to the wanted length. As in Java, invalid bytes become U+FFFD."""
+    """Decode UTF-8 without regard to the target length. As in Java, invalid bytes become U+FFFD."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -70,7 +70,9 @@ def hashed_rows(
     counts: HashedRows = Counter()
     group_numbers = list(groups)
     for rows in batches:
-        group_rows = rows.take(pa.array(np.flatnonzero(np.isin(groups_of(rows, keys), group_numbers))))
+        group_rows = rows.take(
+            pa.array(np.flatnonzero(np.isin(groups_of(rows, keys), group_numbers)))
+        )
         data, offsets = row_texts(group_rows, keys)
         text, ends = data.tobytes(), offsets.tolist()
         high, low = (lane.tolist() for lane in row_hashes(group_rows, columns))

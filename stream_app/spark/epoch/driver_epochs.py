@@ -56,11 +56,11 @@ class DriverEpochs:
 
     Attributes:
         spark_epochs: runs the epochs that are not small.
-        most_messages: the most messages of an epoch that runs here; 0 if none does.
+        messages_max: the most messages of an epoch that runs here; 0 if none does.
     """
 
     spark_epochs: RangeEpochs
-    most_messages: int
+    messages_max: int
     overlaps: ClassVar[bool] = True
     _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
     _reader: RangeReader | None = field(init=False, default=None)
@@ -113,10 +113,12 @@ class DriverEpochs:
         Tables with an index over all partitions cannot, because the index is on the executors'
         disks.
         """
-        messages_max = self.most_messages
+        messages_max = self.messages_max
         if plan.settings.holds_tables:
             messages_max //= _MESSAGES_OF_A_TABLE
-        return sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
+        return (
+            sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
+        )
 
     def _route_here(
         self, messages: Sequence[OffsetRange], plan: EpochPlan

@@ -90,7 +90,9 @@ class ShareEpochs(Generic[Share]):
     def _run_before_shuffle(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
         counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [behind_tasks])
-        return sum(count for count, _ in counts), set[int]().union(*(tables for _, tables in counts))
+        return sum(count for count, _ in counts), set[int]().union(
+            *(tables for _, tables in counts)
+        )
 
     def _write(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in order."""

@@ -233,7 +233,9 @@ class RoundCommits(Generic[Messages]):
         if counts.truncated:
             partitions = partition_counts(self.decoded.source_end)
             source_tables = self.tables.state_file.state.source_tables_of(feed.name)
-            self.first_offsets[feed.name] = first_counting_offsets(counts, source_tables, partitions)
+            self.first_offsets[feed.name] = first_counting_offsets(
+                counts, source_tables, partitions
+            )
         has_rows_too_many = self.first_offsets[feed.name] != result.plan.first_offsets
         return feed.follow_source(result.plan, result.output) or has_rows_too_many
 
@@ -245,7 +247,7 @@ class RoundCommits(Generic[Messages]):
         changed.
 
         Args:
-            min_sequence_number: the least sequence number that rows may take.
+            min_sequence_number: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.table_job, result.plan

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from stream_app.cdc.steps.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.checkpoint.sources_met import add_source_tables_seen
+from stream_app.spark.checkpoint.source_table_names import (
+    SourceTableNames,
+    add_source_tables_seen,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SHARDS_REMEDY = (
@@ -30,11 +33,9 @@ SHARE = 0.1
 _SHOWN = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
-NamesByTopic = Mapping[str, Iterable[str]]
-"""Topic → names of source tables in its records."""
 
 
-def distinct_tables(by_topic: NamesByTopic) -> dict[str, str]:
+def distinct_tables(by_topic: SourceTableNames) -> dict[str, str]:
     """Return the different tables of the source, each with a topic that carries it.
 
     Args:
@@ -68,7 +69,7 @@ class SourceVerdict:
     is_refused: bool = False
 
 
-def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) -> SourceVerdict:
+def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0) -> SourceVerdict:
     """Choose the source table of a job.
 
     Args:
@@ -127,7 +128,9 @@ class SourceTableCheck:
     def begin(self) -> SourceChoice:
         """Return the choice, with what the job remembers."""
         source_tables = self._file.state.source_tables_of()
-        names = frozenset(name for table_names in source_tables.values() for name in table_names if name)
+        names = frozenset(
+            name for table_names in source_tables.values() for name in table_names if name
+        )
         others = self.choice.others
         self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
         return self.choice
@@ -168,7 +171,7 @@ class SourceTableCheck:
         self._file.add_source_tables({ONLY_TABLE: records})
         return False
 
-    def _note_others(self, counts: DecodeCounts, source_tables: NamesByTopic) -> None:
+    def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
         """Stop after epochs with only other tables' records, because the source table was
         renamed.
         """
@@ -179,7 +182,9 @@ class SourceTableCheck:
             if sum(self._strange.values()) > FEW:
                 raise self._several_tables_error(counts, source_tables)
 
-    def _several_tables_error(self, counts: DecodeCounts, source_tables: NamesByTopic) -> WrongSourceError:
+    def _several_tables_error(
+        self, counts: DecodeCounts, source_tables: SourceTableNames
+    ) -> WrongSourceError:
         tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
         shown = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [

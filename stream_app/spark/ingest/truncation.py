@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.checkpoint.sources_met import SourcesMet
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 
@@ -26,7 +26,7 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
 
 
 def first_counting_offsets(
-    counts: DecodeCounts, source_tables: SourcesMet, partitions: Mapping[str, int]
+    counts: DecodeCounts, source_tables: SourceTableNames, partitions: Mapping[str, int]
 ) -> Mapping[KafkaPartition, int]:
     """Return partition → offset of the last TRUNCATE; empty without one.
 

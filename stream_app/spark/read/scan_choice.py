@@ -92,7 +92,8 @@ def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str |
         )
     if not keys and mode != "default" and mode_options:
         raise UsageError(
-            f"scan.mode = {mode} needs {' or '.join(mode_options)}", fix="give it, or leave out scan.mode"
+            f"scan.mode = {mode} needs {' or '.join(mode_options)}",
+            fix="give it, or leave out scan.mode",
         )
     return keys[0] if keys else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-SourcesMet = Mapping[str, Collection[str]]
+SourceTableNames = Mapping[str, Collection[str]]
 """Topic → names of the source tables whose rows it has brought."""
 
 
