@@ -190,8 +190,8 @@ class DataFileReader:
         if stored_column is None or can_be_read_as(stored_column.data_type, column.data_type):
             return stored_column
         raise UnsupportedTableError(
-            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}, which "
-            f"Paimon does not turn into {column.data_type.as_nullable()}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}, "
+            f"which Paimon does not turn into {column.data_type.as_nullable()}",
             fix=_CHANGE_BACK,
         )
 
@@ -218,7 +218,8 @@ def _cast(values: pa.Array, stored_column: DataField, column: DataField) -> pa.A
         return read_as(values, stored_column.data_type, column.data_type)
     except CastError as error:
         raise UnsupportedTableError(
-            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}: {error}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}: "
+            f"{error}",
             fix=_CHANGE_BACK,
         ) from error
 
