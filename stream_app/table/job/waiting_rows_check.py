@@ -29,7 +29,8 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     }
     causes_text = f": {'; '.join(sorted(causes))}" if causes else ""
     raise CompactionError(
-        f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them before{causes_text}",
+        f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them before"
+        f"{causes_text}",
         where=table.location,
         fix="remove the cause, and start the job again: it begins with these compactions",
     )
