@@ -89,7 +89,7 @@ def open_in_catalog(
             where=catalog.label,
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
-    return _opened(catalog_table, clock)
+    return _open(catalog_table, clock)
 
 
 def open_named_table(
@@ -121,7 +121,7 @@ def open_named_table(
     return open_table(name, clock, file_io_options=file_io_options)
 
 
-def _opened(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
+def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_table(
         catalog_table.location,
         clock,
@@ -237,15 +237,15 @@ def create_or_open(
     _check_new(wanted)
     path, file_io = file_io_of(branch_path(location), file_io_options)
     schemas = SchemaManager(file_io, path)
-    with _creating(path):
+    with _creation_errors(path):
         root, branch = table_and_branch(file_io, path)
         if branch and schemas.latest() is None:
             raise _no_branch(root, branch)
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
-                return _opened(catalog_table, clock).with_options(wanted.options)
-    return _fitting(_opened(catalog_table, clock), wanted)
+                return _open(catalog_table, clock).with_options(wanted.options)
+    return _check_and_configure(_open(catalog_table, clock), wanted)
 
 
 def create_or_open_in_catalog(
@@ -254,15 +254,15 @@ def create_or_open_in_catalog(
     """Create or open a table of a catalog; a new table is registered in the catalog."""
     _check_new(wanted)
     if BRANCH_MARK in identifier.table:  # a catalog does not create branches
-        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+        return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted)
     with suppress(TableNotFoundError):
-        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+        return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted)
     owner = {CATALOG.key: catalog.owner} if catalog.owner else {}
     schema = replace(wanted, options={**catalog.table_defaults, **wanted.options, **owner})
     _check_new(schema)
-    with _creating(f"{identifier} in {catalog.label}"):
+    with _creation_errors(f"{identifier} in {catalog.label}"):
         catalog.create_table(identifier, schema)
-    return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+    return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted)
 
 
 def _check_new(wanted: TableSchema) -> None:
@@ -270,7 +270,7 @@ def _check_new(wanted: TableSchema) -> None:
     merge_function_of(wanted)
 
 
-def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
+def _check_and_configure(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
     """Return the table with the options of `wanted`, if its schema fits."""
     table = open_for_altering(table)
     check_fits(table, wanted)
@@ -278,7 +278,7 @@ def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
 
 
 @contextmanager
-def _creating(path: str) -> Iterator[None]:
+def _creation_errors(path: str) -> Iterator[None]:
     with storage_errors(path):
         try:
             yield

@@ -144,7 +144,7 @@ class TableReplay:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         base, last = self._rows(self.base), self._rows(self.last)
-        changes, going_back = self._changed()
+        changes, going_back = self._changes_by_bucket()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
         for done, bucket in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
@@ -169,7 +169,7 @@ class TableReplay:
             entry for entry in live if entry.file.level >= least and entry.bucket != POSTPONED
         )
 
-    def _changed(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
+    def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
         """Return the changes of each bucket, and the buckets whose sequence numbers go back."""
         changed: dict[BucketId, list[DataFileMeta]] = {}
         going_back: set[BucketId] = set()
@@ -197,7 +197,7 @@ class TableReplay:
                 return ()
 
 
-def _unrecorded(
+def _reason_unrecorded(
     table: FileStoreTable,
     snapshot: Snapshot,
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
@@ -260,7 +260,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         [
             VersionChanges(
                 snapshot_id=number,
-                unrecorded=_unrecorded(
+                unrecorded=_reason_unrecorded(
                     table, snapshot, by_kind, producer_traits(producers[number])
                 ),
                 producer=producers[number],
