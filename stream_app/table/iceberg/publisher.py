@@ -265,11 +265,9 @@ class IcebergPublisher:
         added_rows = sum(file.row_count for file in added.values())
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
-            parent_id=update.older_snapshots[-1].snapshot_id if update.older_snapshots else None,
+            parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
-            time_millis=max(
-                [snapshot.time_millis, *(old.time_millis for old in update.older_snapshots)]
-            ),
+            time_millis=max([snapshot.time_millis, *(old.time_millis for old in update.snapshots)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
@@ -309,7 +307,7 @@ class IcebergPublisher:
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tags.retain([*update.older_snapshots, snapshot])
+        snapshots, tags = self._tags.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         return IcebergMetadata(
             version=version,

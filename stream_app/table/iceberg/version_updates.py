@@ -37,13 +37,13 @@ class VersionUpdate:
     Attributes:
         base: the previous version; None without one.
         manifests: the manifests of `base` whose files are carried over.
-        older_snapshots: the snapshots of `base` that stay in the new version.
-        replaces: whether the files of the update replace those of `older_snapshots`.
+        snapshots: the snapshots of `base` that stay in the new version.
+        replaces: whether the files of the update replace those of `snapshots`.
     """
 
     base: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
-    older_snapshots: Sequence[IcebergSnapshot]
+    snapshots: Sequence[IcebergSnapshot]
     changes: VisibleChanges
     replaces: bool = False
 
@@ -72,7 +72,7 @@ class VersionUpdates:
             return None
         changes = self._changes(entries)
         return VersionUpdate(
-            base=base, manifests=manifests, older_snapshots=base.snapshots, changes=changes
+            base=base, manifests=manifests, snapshots=base.snapshots, changes=changes
         )
 
     def full_update(
@@ -99,7 +99,7 @@ class VersionUpdates:
         return VersionUpdate(
             base=base,
             manifests=(),
-            older_snapshots=retained,
+            snapshots=retained,
             changes=changes,
             replaces=bool(retained),
         )
@@ -136,8 +136,7 @@ def summary(
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
     follows = (
-        bool(update.older_snapshots)
-        and update.older_snapshots[-1].snapshot_id == snapshot.snapshot_id - 1
+        bool(update.snapshots) and update.snapshots[-1].snapshot_id == snapshot.snapshot_id - 1
     )
     keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     has_vectors = any(
