@@ -256,7 +256,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         number: schema_of(snapshot.schema_id).core_options.changelog_producer
         for number, snapshot in changes.items()
     }
-    wanted = replay_range(
+    snapshot_range = replay_range(
         [
             VersionChanges(
                 snapshot_id=number,
@@ -269,18 +269,20 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         ],
         bases.keys(),
     )
-    if isinstance(wanted, str):
-        return wanted
-    producer = producer_traits(producers[wanted.last])
+    if isinstance(snapshot_range, str):
+        return snapshot_range
+    producer = producer_traits(producers[snapshot_range.last])
     if not traits_of(engine).keeps_newest and not producer.by_compaction:
         return f"rows are merged by merge-engine = {engine}"
     return TableReplay(
         table=table,
         producer=producer,
-        range=wanted,
-        base=bases.get(wanted.base),
+        range=snapshot_range,
+        base=bases.get(snapshot_range.base),
         changes=tuple(
-            snapshot for n, snapshot in changes.items() if wanted.base < n <= wanted.last
+            snapshot
+            for n, snapshot in changes.items()
+            if snapshot_range.base < n <= snapshot_range.last
         ),
-        last=changes[wanted.last],
+        last=changes[snapshot_range.last],
     )

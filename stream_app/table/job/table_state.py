@@ -192,8 +192,8 @@ class TableState:
         while True:
             try:
                 latest = self.follow()
-                wanted = self._with_files(latest, buckets)
-                in_buckets = {bucket for bucket in wanted if bucket[1] != POSTPONED}
+                wanted_buckets = self._with_files(latest, buckets)
+                in_buckets = {bucket for bucket in wanted_buckets if bucket[1] != POSTPONED}
                 self.coordinator.restore(in_buckets, latest)
             except CorruptFileError:
                 before, newest = newest, self.table.snapshots.latest_id() or 0

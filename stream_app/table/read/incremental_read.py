@@ -56,7 +56,7 @@ class IncrementalRead(RowChoice):
         RowChoice.__post_init__(self)
 
     def streams(
-        self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode
+        self, version_range: SnapshotRange | SnapshotPair | None, mode: ScanMode
     ) -> list[BatchStream]:
         """Yield independent streams for `interleaved`, each of which reads one file or bucket.
 
@@ -64,7 +64,7 @@ class IncrementalRead(RowChoice):
             UsageError: the table lacks the changelog that the mode reads, or a snapshot has
                 expired.
         """
-        match wanted:
+        match version_range:
             case None:
                 return []
             case SnapshotPair(start, end):

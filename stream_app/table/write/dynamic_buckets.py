@@ -115,9 +115,9 @@ def added_hashes(
     new = hashes[~_is_in(hashes, old_hashes)]
     if not len(new):
         return None
-    both = np.concatenate((old_hashes, new))
-    both.sort(kind="stable")  # the stable sort merges two ascending runs
-    return both
+    all_hashes = np.concatenate((old_hashes, new))
+    all_hashes.sort(kind="stable")  # the stable sort merges two ascending runs
+    return all_hashes
 
 
 def _is_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:

@@ -120,7 +120,7 @@ class AppendCompactCoordinator:
         return self._start_tasks()
 
     def _start_tasks(self) -> int:
-        begun = self._take_plan()
+        started = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
         is_due = self.rounds.is_due or bool(self.failures.ready())
         if self.rounds.running is None and pending and is_due:
@@ -128,7 +128,7 @@ class AppendCompactCoordinator:
             excluded = {file.file_name for unit in units for file in unit.files}
             failed = self.failures.take_ready()
             self.rounds.begin(excluded | self.failures.names(), failed)
-        return begun
+        return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
