@@ -143,7 +143,7 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
         itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
     )
     # From the first update on, so that before and after stand together.
-    start = next((at for at, (kind, _) in enumerate(changes) if kind == "-U"), 0)
+    start = next((index for index, (kind, _) in enumerate(changes) if kind == "-U"), 0)
     for kind, row in changes[start : start + _CHANGES]:
         values = ("" if row[column] is None else str(row[column]) for column in names)
         view.add_row(kind, *values, style=_KIND_STYLES[kind])

@@ -246,16 +246,16 @@ def _certain_problems(
     keys, options = keys_of_versions(keys, partition_keys, options)
     history_names = () if history is None else history.names
     names = dict.fromkeys((*keys, *partition_keys, *history_names, *named))
-    tries = [
+    problems_by_type = [
         schema_problems(
             RowType(
                 tuple(
                     DataField(
-                        field_id=at,
+                        field_id=index,
                         name=name,
                         data_type=kind.not_null() if name in keys else kind,
                     )
-                    for at, name in enumerate(names)
+                    for index, name in enumerate(names)
                 )
             ),
             keys,
@@ -264,4 +264,5 @@ def _certain_problems(
         )
         for kind in _ANY_TYPE
     ]
-    return [problem for problem in tries[0] if all(problem in problems for problems in tries)]
+    certain = set.intersection(*map(set, problems_by_type))
+    return [problem for problem in problems_by_type[0] if problem in certain]

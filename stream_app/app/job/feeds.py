@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.stream_config import (
     CompactionPolicy,
     NonInsertRecords,
@@ -54,7 +54,7 @@ class JobFeeds:
         stopping: returns whether the job has been asked to end.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     stream: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -28,9 +29,7 @@ from stream_app.app.job.loading import JobLoad, load_of
 from stream_app.app.job.rounds import job_rounds, prepared_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (
-    NativeReading,
     SourceReading,
-    SparkReading,
     StreamSettings,
     pace_of,
     reading_of,
@@ -129,7 +128,7 @@ class _IngestJob:
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             prepared = prepared_tables(self.checked, feeds, self.clock)
             load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
-            reading = reading_of(
+            reading: SourceReading[Any] = reading_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -137,11 +136,7 @@ class _IngestJob:
                 driver_messages,
                 load,
             )
-            match reading:  # each has a type of messages of its own
-                case NativeReading():
-                    self._read(reading, prepared, feeds, load)
-                case SparkReading():
-                    self._read(reading, prepared, feeds, load)
+            self._read(reading, prepared, feeds, load)
 
     def _read(
         self,

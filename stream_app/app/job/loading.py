@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.ops.load.first_load import (
@@ -68,7 +68,7 @@ class JobLoad:
     """A job's first load, whose plan is in the job's checkpoint."""
 
     plan: LoadPlan
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     clock: Clock
 
     @property
@@ -130,7 +130,7 @@ class JobLoad:
 
 
 def load_of(
-    job_tables: SingleTableOrDatabase,
+    job_tables: JobTables,
     prepared: PreparedTables,
     checked: CheckedJob,
     clock: Clock,
@@ -183,7 +183,7 @@ def _reader_of(checked: CheckedJob) -> ReaderSettings:
 class _Planning:
     """Plans the first load of a job that has not begun yet."""
 
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     prepared: PreparedTables
     state_file: JobStateFile
     reader: ReaderSettings

@@ -37,7 +37,9 @@ def resume_tables(
             raise UsageError(
                 f"the table {name!r} is not held back{did_you_mean(name, held)}",
                 where=str(checkpoint),
-                fix=f"held back: {', '.join(sorted(held)) or 'none'}",
+                fix=f"name a held table: {', '.join(sorted(held))}"
+                if held
+                else "no table is held back, so there is nothing to resume",
             )
     for name in sorted(names or held):
         resume(checkpoint, name, now_ms)

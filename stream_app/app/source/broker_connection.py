@@ -212,7 +212,7 @@ class BrokerConnection:
             times: (topic, partition) → milliseconds since 1970.
         """
         answers = self._list_offsets(
-            {TopicPartition(*place): time for place, time in times.items()}
+            {TopicPartition(*kafka_partition): time for kafka_partition, time in times.items()}
         )
         return {
             (key.topic, key.partition): answer.offset
@@ -221,13 +221,15 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, places: Collection[KafkaPartition]
+        self, group: str, kafka_partitions: Collection[KafkaPartition]
     ) -> dict[KafkaPartition, int]:
         """Return the offsets that a consumer group has committed for these (topic, partition)s.
 
         Partitions without one are left out.
         """
-        partitions_of = {group: [TopicPartition(*place) for place in places]}
+        partitions_of = {
+            group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
+        }
         answers = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
             (key.topic, key.partition): answer.offset

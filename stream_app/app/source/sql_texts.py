@@ -144,7 +144,7 @@ def _family(data_type: DataType) -> TypeRoot:
 
 def _postgres_row(columns: Sequence[SummedColumn]) -> str:
     texts = [f"'{column.position}=' || {column.text} || ';'" for column in columns]
-    chunks = [texts[at : at + _PIECES_MAX] for at in range(0, len(texts), _PIECES_MAX)]
+    chunks = [texts[start : start + _PIECES_MAX] for start in range(0, len(texts), _PIECES_MAX)]
     joined = [f"concat({', '.join(chunk)})" for chunk in chunks]
     return joined[0] if len(joined) == 1 else f"concat({', '.join(joined)})"
 

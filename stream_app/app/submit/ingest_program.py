@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = load_config(args.conf, args.set, os.environ)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     log_as(config.stream.log_format)
     with hiding(config.secrets):
         return exit_code_of(lambda: run(job_parts(config, args.events), SystemClock()))

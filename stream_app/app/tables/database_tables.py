@@ -208,7 +208,7 @@ class DatabaseTables:
         """
         if self.tables.rules.may_collide or self._full_reason:
             return dict(self._taken)
-        return {at: name for at, name in self._taken.items() if ghost_of(at.table)}
+        return {origin: name for origin, name in self._taken.items() if ghost_of(origin.table)}
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""

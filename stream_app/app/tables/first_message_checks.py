@@ -174,8 +174,8 @@ def read_alone(
     reads = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
-        at = [place for place, is_a_read in enumerate(reads) if is_a_read is is_read]
-        return facts.describe(part.take(pa.array(at, pa.int32())), options) if at else None
+        rows = [row for row, is_a_read in enumerate(reads) if is_a_read is is_read]
+        return facts.describe(part.take(pa.array(rows, pa.int32())), options) if rows else None
 
     newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
     if reads[newest + 1 :].count(False) == 0:

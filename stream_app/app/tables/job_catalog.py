@@ -57,8 +57,8 @@ def job_table_folder(tables: JobTables, name: str) -> str | None:
     path = tables.path(name)
     if not tables.catalog:
         return path
-    place = job_catalog(tables).table(job_identifier(tables, path))
-    return None if place is None else place.location
+    table = job_catalog(tables).table(job_identifier(tables, path))
+    return None if table is None else table.location
 
 
 def job_catalog(tables: JobTables) -> Catalog:

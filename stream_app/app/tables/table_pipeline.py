@@ -116,7 +116,7 @@ class RowSettings:
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
         pipeline = message_format(self.source.format, self._setup())
-        steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
+        steps = {step: make() for step, make in makers.items() if step not in self.leaves_out}
         return replace(pipeline.with_steps(steps), own_table=self._own_table())
 
     @property
@@ -129,9 +129,9 @@ class RowSettings:
         where = f"the options '{HISTORY.key}' and '{HISTORY.key}.…'"
         if self.schema.history != self.rules.history:
             raise UsageError(
-                "the table and the configuration say different things of its history",
+                "the configuration and the table's schema have different values of these options",
                 where=where,
-                fix="give the options as the table's schema has them (stream-app inspect TABLE)",
+                fix="configure the values that 'stream-app inspect TABLE options' prints",
             )
         if self.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
             raise UsageError(

@@ -124,7 +124,7 @@ _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
     """Return groups of neighbours with the same first value."""
-    return [(first, list(those)) for first, those in groupby(rows, key=itemgetter(0))]
+    return [(first, list(group)) for first, group in groupby(rows, key=itemgetter(0))]
 
 
 def _known_in(name: str, rows: Sequence[object]) -> bool:
@@ -173,22 +173,22 @@ def _members(text: str) -> dict[str, str]:
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.
     """
-    decoder, members, at = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
+    decoder, members, position = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
-        name, at = decoder.raw_decode(text, at)
-        begin = _end_of_sign(text, ":", at)
-        _, at = decoder.raw_decode(text, begin)
+        name, position = decoder.raw_decode(text, position)
+        begin = _end_of_sign(text, ":", position)
+        _, position = decoder.raw_decode(text, begin)
         if name in members:
             raise ValueError("a name is there twice")
-        members[name] = text[begin:at]
-        if text[at:].lstrip().startswith("}"):
+        members[name] = text[begin:position]
+        if text[position:].lstrip().startswith("}"):
             return members
-        at = _end_of_sign(text, ",", at)
+        position = _end_of_sign(text, ",", position)
 
 
-def _end_of_sign(text: str, sign: str, at: int) -> int:
+def _end_of_sign(text: str, sign: str, position: int) -> int:
     """Return the position after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, position)
     if match is None:
         raise ValueError(f"no {sign}")
     return match.end()

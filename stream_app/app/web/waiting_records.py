@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.table_parts import QUARANTINED_READ
@@ -27,7 +27,7 @@ class WaitingRecords:
         folder: the folder of the quarantine, or None without one.
     """
 
-    def __init__(self, tables: SingleTableOrDatabase, folder: str | None, clock: Clock) -> None:
+    def __init__(self, tables: JobTables, folder: str | None, clock: Clock) -> None:
         self._tables, self._clock = tables, clock
         self._counts: Mapping[str, int] | None = {} if folder is None else None
         self._until = float("-inf")

@@ -147,12 +147,12 @@ class DatabaseJob:
             {
                 "topic": TOPIC,
                 "partition": 0,
-                "offset": at,
+                "offset": offset,
                 "timestamp": time,
                 "key": key,
                 "value": value,
             }
-            for at, (key, value) in enumerate(self.sent[begin:end], begin)
+            for offset, (key, value) in enumerate(self.sent[begin:end], begin)
         ]
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 

@@ -67,7 +67,7 @@ class ListView:
 
     Attributes:
         order: one of `ORDERS`.
-        chosen: the position of the table whose details are shown.
+        chosen: the index of the table whose details are shown.
         height, width: lines and characters of the terminal.
     """
 
@@ -87,8 +87,8 @@ class ListView:
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             return replace(self, order=order, chosen=0)
-        place = self.chosen + steps.get(key or "", 0)
-        return replace(self, chosen=max(0, min(place, tables - 1)))
+        chosen = self.chosen + steps.get(key or "", 0)
+        return replace(self, chosen=max(0, min(chosen, tables - 1)))
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables in the order of the view."""
@@ -158,13 +158,13 @@ def table_list(
             min_width=min(width, _NAME) if name == "table" else None if is_text else width,
             ratio=_WIDE.get(name) if chosen is not None else None,
         )
-    for place, (status, row) in enumerate(zip(tables, rows, strict=True)):
+    for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
         cells = [
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
         ]
         cells[shown.index("state")] = f"[{style}]{status.state}[/]"
-        listed.add_row(*cells, style="reverse" if place == chosen else "")
+        listed.add_row(*cells, style="reverse" if index == chosen else "")
     return listed
 
 

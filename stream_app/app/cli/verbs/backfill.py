@@ -13,7 +13,6 @@ from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
@@ -146,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
 def _from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
-    tables: SingleTableOrDatabase,
+    tables: JobTables,
     topics: SourceConfig,
     scope: Scope,
 ) -> int:

@@ -96,6 +96,6 @@ def _watch(site: Site, console: Console, interval_s: float) -> None:
 
 def _drawn(site: Site, tables: Sequence[TableStatus], view: ListView) -> RenderableType:
     ordered = view.sorted(tables)
-    place = min(view.chosen, len(ordered) - 1)
-    detail = detail_of(site, ordered[place].table) if ordered else "there is no table yet"
+    index = min(view.chosen, len(ordered) - 1)
+    detail = detail_of(site, ordered[index].table) if ordered else "there is no table yet"
     return screen(site.title, ordered, view, detail)

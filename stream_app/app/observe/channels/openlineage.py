@@ -353,10 +353,10 @@ def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
     topics = sorted(offsets.keys() | set(source.topic_names))
     origins = _origins(source, set(topics))
     for (namespace, name), topic in itertools.zip_longest(origins, topics):
-        at = offsets.get(topic, {})
+        next_offsets = offsets.get(topic, {})
         facets: dict[str, DatasetFacet] = {}
-        if at:
-            facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(at))
+        if next_offsets:
+            facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(next_offsets))
         yield InputDataset(namespace, name, facets=facets)
 
 

@@ -150,8 +150,8 @@ class EpochTraces(JobListener):
         name = self.environ.get("OTEL_SERVICE_NAME", f"stream_app {self.job}")
         resource = Resource.create({"service.name": name, "service.version": __version__})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        at = None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/traces"
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=at)))
+        endpoint = None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/traces"
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
         self._tracer = self._provider.get_tracer("stream_app", __version__)
 
     def end(self) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
@@ -91,7 +91,7 @@ class DatabaseBackfill:
     """
 
     table: FileStoreTable
-    tables: SingleTableOrDatabase
+    tables: JobTables
     database: SummedDatabase
     source: SummedSource
     messages: WaitingMessages
@@ -216,9 +216,9 @@ class _DifferingRows:
             part = LoadPart(
                 name=table.name, table=table.location, relation=name, after=None, until=None
             )
-            for at in range(0, len(digests), _KEYS_MAX):
+            for start in range(0, len(digests), _KEYS_MAX):
                 query = relation.row_query(
-                    now_ms, InCondition(digest, digests[at : at + _KEYS_MAX])
+                    now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])
                 )
                 rows = DatabaseRows(url=database.url, queries={name: query})
                 yield from rows.read([(0, part)])

@@ -161,17 +161,18 @@ class TableChanges:
         deleted = differing.removed if self.is_whole else differing.removed[:0]
         deleted = np.concatenate((deleted, differing.older[ends]))
         before_count = len(old) if self.table.options.writes_changelog else 0
-        kinds = [
+        parts = [
             (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
             (new, RowKind.UPDATE_AFTER, first),
             (added, RowKind.INSERT, added),
             (deleted, RowKind.DELETE, deleted),
         ]
-        rows, key_rows = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
-        kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
+        rows = np.concatenate([part for part, _, _ in parts])
+        key_rows = np.concatenate([keys for _, _, keys in parts])
+        kinds = np.concatenate([np.full(len(part), kind, np.int8) for part, kind, _ in parts])
         by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
         batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
-        return self._of_kind(batch, kind_of[by_key])
+        return self._of_kind(batch, kinds[by_key])
 
     def _of_kind(
         self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]

@@ -57,9 +57,9 @@ class ComparedTable:
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Add the messages of one Kafka partition, up to the offset that the table has."""
-        place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
+        topic, partition = (messages.column(name)[0].as_py() for name in ("topic", "partition"))
         offsets = messages.column("offset").to_numpy()
-        count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
+        count = int(np.searchsorted(offsets, self.ends.get((topic, partition), 0)))
         if count:
             self.go_on(lambda filling: filling.add_messages(messages.slice(0, count)))
 

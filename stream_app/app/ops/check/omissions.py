@@ -55,21 +55,21 @@ class Omissions:
         """Add a finding with this text."""
         self._findings.append(_finding(problem, where or self.where, fix))
 
-    def add_gap(self, place: KafkaPartition, begin: int) -> None:
+    def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
         """See `LostOffsets.add_gap`."""
         self.has_gaps = True
         self.add(
-            f"the first {begin} offsets of {_slashed(place)} are gone and were not compared; "
-            f"rows that differ may be older ones",
+            f"the first {begin} offsets of {_slashed(kafka_partition)} are gone and were not "
+            "compared; rows that differ may be older ones",
             "compare while the topic still has all records (its retention.ms)",
         )
 
-    def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
+    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
         """See `LostOffsets.add_early_end`."""
         self.is_other_topic = True
         self.add(
-            f"{_slashed(place)} ends at {last}, and the table has read up to {end}: the topic "
-            f"was recreated, and its older records were not compared",
+            f"{_slashed(kafka_partition)} ends at {last}, and the table has read up to {end}: the "
+            "topic was recreated, and its older records were not compared",
             "give the table's job a new checkpoint",
         )
 
@@ -131,13 +131,13 @@ def _finding(problem: str, where: str, fix: str) -> Finding:
     return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
-def _slashed(place: KafkaPartition) -> str:
-    return "{}/{}".format(*place)
+def _slashed(kafka_partition: KafkaPartition) -> str:
+    return "{}/{}".format(*kafka_partition)
 
 
-def _place(messages: pa.RecordBatch, at: int) -> tuple[str, int, int]:
+def _place(messages: pa.RecordBatch, row: int) -> tuple[str, int, int]:
     topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
     )
     return topic, partition, offset
 

@@ -67,7 +67,9 @@ class BrokerExamination:
             times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
-        records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
+        records = sum(
+            ends[kafka_partition] - self.begins.get(kafka_partition, 0) for kafka_partition in ends
+        )
         servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
         yield good_observation(
             "broker",

@@ -34,9 +34,9 @@ class DatabaseFacts:
         doubt = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.newest is None:
             return f"no database snapshot{doubt}"
-        places = ", ".join(
-            f"transaction {at.transaction} of {name} ({utc_text(at.time_ms)})"
-            for name, at in sorted(self.newest.sources.items())
+        sources = ", ".join(
+            f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
+            for name, source in sorted(self.newest.sources.items())
         )
         out = ", ".join(
             f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
@@ -44,7 +44,7 @@ class DatabaseFacts:
         without = f", without {out}" if out else ""
         tables = len(self.newest.tables)
         return (
-            f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{doubt}"
+            f"newest of {self.count} database snapshots: {sources}, tables {tables}{without}{doubt}"
         )
 
     def document(self) -> dict[str, Any]:

@@ -120,8 +120,10 @@ class DatabaseReading:
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {reason}"
             )
-        if places := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
-            raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
+        if of_messages := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
+            raise self._refused(
+                name, f"its rows have no message for metadata-columns: {of_messages[0]}"
+            )
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
         targets = {name: source.column_of(name) for name in definition.kinds}

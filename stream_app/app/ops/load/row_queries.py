@@ -238,10 +238,10 @@ class LoadedRelation:
         return values
 
     def _tail(self, now_ms: int) -> str:
-        place = {"db": self.database, "schema": self.schema, "table": self.name}
+        table = {"db": self.database, "schema": self.schema, "table": self.name}
         if self.driver is not POSTGRESQL:
-            place = {"db": self.schema, "table": self.name}
-        source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **place}
+            table = {"db": self.schema, "table": self.name}
+        source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **table}
         end = {"source": source, "op": "r", "ts_ms": now_ms, "transaction": None}
         return f",{json.dumps(end, ensure_ascii=False, separators=(',', ':'))[1:]}"
 

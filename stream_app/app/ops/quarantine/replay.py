@@ -152,7 +152,7 @@ class Replay:
             (record for record in current if record.offset < job_ends.get(_where(record), 0)),
             key=lambda record: (record.topic, record.partition, record.offset),
         )
-        _check_places(ready)
+        self._check_places(ready)
         rows, marks, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
             replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
@@ -218,21 +218,31 @@ class Replay:
                 zip(*(decoded.bad.column(name).to_pylist() for name in ("offset", "reason")),
                     strict=True)
             )  # fmt: skip
-            index, part = decoded.changes.message_index, decoded.changes.rows
-            is_fresh = np.ones(len(index), np.bool_)
+            message_index, part = decoded.changes.message_index, decoded.changes.rows
+            is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
-                offsets = np.array([record.offset for record in records], np.int64)[index]
+                offsets = np.array([record.offset for record in records], np.int64)[message_index]
                 is_fresh = ~later.overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(is_fresh)))
-            overtaken = set(index.tolist()) - set(index[is_fresh].tolist())
-            for at, record in enumerate(records):
+            overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad.append((record, reasons[record.offset]))
                 else:
-                    is_overtaken = at in overtaken
+                    is_overtaken = index in overtaken
                     outcome = RecordOutcome.OVERTAKEN if is_overtaken else RecordOutcome.REPLAYED
                     marks.append((record, outcome))
         return [part for part in rows if part.num_rows], marks, bad
+
+    def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
+        """Refuse records of a recreated topic, which has used their offsets twice."""
+        if places := reused_places(records):
+            raise UsageError(
+                f"two different records have the same offset: {places[0]}; the topic was recreated",
+                where=self.quarantine.location,
+                fix="drop the records of the earlier topic (stream-app quarantine drop --until), "
+                "or replay only those of the later one (--since)",
+            )
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
         """Refuse a table without a key if several jobs write it.
@@ -360,11 +370,3 @@ def _farthest(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}
-
-
-def _check_places(records: Sequence[QuarantinedRecord]) -> None:
-    if places := reused_places(records):
-        raise UsageError(
-            f"different records stand at the same place: {places[0]}",
-            fix="the topic was recreated: drop those of the earlier one, or leave them out",
-        )

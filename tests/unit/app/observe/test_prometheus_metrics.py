@@ -239,7 +239,9 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     metrics = JobMetrics("db")
 
     def aside(folder: Path, epoch: int, *offsets: int) -> None:
-        rows = [{"topic": "t", "partition": 0, "offset": at, "reason": "?"} for at in offsets]
+        rows = [
+            {"topic": "t", "partition": 0, "offset": offset, "reason": "?"} for offset in offsets
+        ]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
         QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
 

@@ -98,7 +98,9 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
     url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
     job = JobSums(
         tables=load_config(conf, [], {}).tables,
-        state=JobState(origins={Origin("shop", "o", "t", at): name for at, name in origins}),
+        state=JobState(
+            origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
+        ),
         database=SummedDatabase(url=url, connection=None),
     )
     table = open_job_table(job.tables, job.tables.path("a"))

@@ -26,8 +26,8 @@ def keep(folder: Path, *records: tuple[int, str]) -> Quarantine:
 
 def topic(first: int, *values: str, partition: int = 0) -> pa.RecordBatch:
     rows = [
-        {"topic": "t", "partition": partition, "offset": at, "value": value.encode()}
-        for at, value in enumerate(values, first)
+        {"topic": "t", "partition": partition, "offset": offset, "value": value.encode()}
+        for offset, value in enumerate(values, first)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 

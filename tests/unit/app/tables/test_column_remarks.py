@@ -153,7 +153,7 @@ def test_a_column_that_only_the_snapshot_has() -> None:
 
 def test_the_root_of_partitions_stands_still() -> None:
     root, leaf, other = (Origin("shop", "public", name) for name in ("part", "p25", "orders"))
-    rows = [message("r", id=(at, {}), v=(at, {})) for at in range(3)]
+    rows = [message("r", id=(number, {}), v=(number, {})) for number in range(3)]
     change = message("u", id=(0, {}), v=(7, {}))
     parts: dict[Origin, pa.RecordBatch] = {
         root: messages(*rows),
