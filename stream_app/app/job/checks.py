@@ -24,7 +24,7 @@ from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
 from stream_app.app.source.source_connection import unaskable_settings
-from stream_app.app.tables.folder_access import check_folders_writable, make_local
+from stream_app.app.tables.job_folder_access import check_folders_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError
@@ -35,7 +35,7 @@ from stream_app.message_format_registry import format_named
 from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.checkpoint.damaged_checkpoint import check_whole
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -71,7 +71,7 @@ class JobChecks:
     job_tables: SingleTableOrDatabase
     stream: StreamConfig
     clock: Clock
-    open_folder: Callable[[str], Folder]
+    open_folder: Callable[[str], JobFolder]
 
     def run(self) -> CheckedJob:
         """Check everything that can be checked before the job, and claim its checkpoint.

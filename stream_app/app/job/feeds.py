@@ -27,7 +27,7 @@ from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
@@ -57,7 +57,7 @@ class JobFeeds:
     job_tables: JobTables
     stream: StreamConfig
     state_file: JobStateFile
-    open_folder: Callable[[str], Folder]
+    open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
     budget: CoreBudget = field(init=False)
     pace: Pace

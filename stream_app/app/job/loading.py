@@ -40,7 +40,7 @@ from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.checkpoint.load_plan import LoadPlan, epochs_of, read_load, write_load
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable
@@ -89,12 +89,12 @@ class JobLoad:
             format_of=functools.partial(load_format, self.job_tables),
         )
 
-    def is_over(self, folder: Folder) -> bool:
+    def is_over(self, folder: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
         newest = EpochLogWriter(folder).newest()
         return newest is not None and newest >= self.epochs
 
-    def check_tables(self, tables: Iterable[FileStoreTable], folder: Folder) -> None:
+    def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
         """Check that every table exists for which the load still has rows.
 
         Raises:
@@ -189,7 +189,7 @@ class _Planning:
     reader: ReaderSettings
     clock: Clock
 
-    def plan(self, folder: Folder, tasks: int) -> LoadPlan:
+    def plan(self, folder: JobFolder, tasks: int) -> LoadPlan:
         """Plan the load.
 
         It reads the topics' ends first, so that they include a table created meanwhile.

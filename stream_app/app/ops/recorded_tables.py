@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
+from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -14,7 +14,7 @@ from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_sta
 from stream_app.spark.checkpoint.load_plan import read_load
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -135,5 +135,5 @@ def _met(tables: JobTables) -> Iterator[str]:
     yield from state_of(_checkpoint(tables)).origins.values()
 
 
-def _checkpoint(tables: JobTables) -> Folder:
+def _checkpoint(tables: JobTables) -> JobFolder:
     return checkpoint_of(tables, fix="name a table's folder")

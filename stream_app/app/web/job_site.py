@@ -44,7 +44,7 @@ from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0
@@ -90,7 +90,7 @@ class JobSite(Site):
     def __init__(
         self,
         job: ShownJob,
-        checkpoint: Folder,
+        checkpoint: JobFolder,
         clock: Clock,
         history: EpochHistory | None = None,
         *,

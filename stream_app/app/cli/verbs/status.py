@@ -23,12 +23,12 @@ from stream_app.app.ops.inspect.job_status import (
     in_short,
 )
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
+from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.checkpoint.job_state import read_state
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remarks(
-    location: str, checkpoint: Folder, status: JobStatus, *, is_empty: bool
+    location: str, checkpoint: JobFolder, status: JobStatus, *, is_empty: bool
 ) -> Iterator[str]:
     """Yield the notices about the job itself."""
     if read_state(checkpoint) is None:

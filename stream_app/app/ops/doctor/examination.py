@@ -35,8 +35,8 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
-from stream_app.app.tables.folder_access import checkpoint_of, probe_local
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
+from stream_app.app.tables.job_folder_access import checkpoint_of, probe_local
 from stream_app.app.tables.single_table_setup import changes_that_fail, wanted_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
@@ -52,7 +52,7 @@ from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.checkpoint.damaged_checkpoint import empty_files
 from stream_app.spark.checkpoint.epoch_log import LOST_FIX
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 
 _START = "start the job, and read its log"
@@ -160,7 +160,7 @@ class Examination:
         else:
             yield from self._position(folder)
 
-    def _position(self, checkpoint: Folder) -> Iterator[Observation]:
+    def _position(self, checkpoint: JobFolder) -> Iterator[Observation]:
         """Yield whether the topics still have the messages that the job reads next."""
         try:
             positions = self._status(checkpoint).positions() if self._broker.begins else {}
@@ -189,7 +189,7 @@ class Examination:
         else:
             yield warning("checkpoint", f"{text}, and the job skips them", "raise the retention")
 
-    def _status(self, checkpoint: Folder) -> JobStatus:
+    def _status(self, checkpoint: JobFolder) -> JobStatus:
         now_ms = self.clock.now_ms()
         return JobStatus(job_tables=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
 

@@ -30,7 +30,7 @@ from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
 from stream_app.table.opening import open_for_writing
@@ -119,7 +119,7 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
         yield warning("table", f"nothing of {origin} is stored: {reason}", fix)
 
 
-def held_table_warnings(checkpoint: Folder) -> Iterator[Observation]:
+def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
     state = state_of(checkpoint)
     for name, held in sorted(state.held.items()):

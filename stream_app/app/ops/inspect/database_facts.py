@@ -10,7 +10,7 @@ from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_database import PaimonDatabase
 
 
@@ -53,7 +53,7 @@ class DatabaseFacts:
         return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
-def database_facts(tables: JobTables, checkpoint: Folder) -> DatabaseFacts | None:
+def database_facts(tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:
     """Return the database snapshots of a job, or None if it records none.
 
     Raises:

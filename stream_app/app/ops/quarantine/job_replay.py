@@ -35,7 +35,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -62,7 +62,7 @@ def job_replays(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",
         )
-    checkpoint = Folder(*file_io_of(tables.checkpoint, tables.file_system))
+    checkpoint = JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
     epoch_log = EpochLog(checkpoint, goes_back=True)
     if not epoch_log.is_begun():
         raise CheckpointError(

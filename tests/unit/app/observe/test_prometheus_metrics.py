@@ -35,7 +35,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
@@ -243,7 +243,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
             {"topic": "t", "partition": 0, "offset": offset, "reason": "?"} for offset in offsets
         ]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
-        QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
+        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad)
 
     def waiting() -> dict[str, float]:
         watch.count_records()

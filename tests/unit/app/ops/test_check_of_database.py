@@ -18,7 +18,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from tests.support.tables.small_table import small_table
 
 CONFIGURATION = """
@@ -37,7 +37,7 @@ checkpoint = "{folder}/checkpoint"
 def conf(tmp_path: Path) -> Path:
     """A job of two tables that no job has written yet."""
     (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
-    checkpoint = JobStateFile(Folder(*file_io_of(str(tmp_path / "checkpoint"), {})))
+    checkpoint = JobStateFile(JobFolder(*file_io_of(str(tmp_path / "checkpoint"), {})))
     checkpoint.update(origins={Origin("s", "", name): name for name in "ab"})
     for name in "ab":
         small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))

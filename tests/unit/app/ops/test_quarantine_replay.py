@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_table_commit import StreamTableCommit
@@ -68,7 +68,9 @@ class Bench:
         )
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
-        self.letters = QuarantineWriter(Folder(*file_io_of(str(folder / "quarantine"), {})), None)
+        self.letters = QuarantineWriter(
+            JobFolder(*file_io_of(str(folder / "quarantine"), {})), None
+        )
         message_format = a_format(COLUMNS, keys)
         self.decode: MessageFormat = message_format
         if not keys:
