@@ -19,7 +19,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.applicable_rules import rules_for
+from stream_app.app.config.job_tables.applicable_rules import rules_of_new_table
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.tables.database_schemas import (
@@ -323,7 +323,7 @@ class DatabaseTables:
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
-    rules = rules_for(sync, name, columns).rules
+    rules = rules_of_new_table(sync, name, columns).rules
     history_names = () if rules.history is None else rules.history.names
     whole = rules.made_columns.columns(columns, arrow_type)
     return [

@@ -60,10 +60,10 @@ class DebeziumMessages:
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
         nulls = pa.nulls(len(message_rows), pa.string())
         is_pair, is_old = pairs[message_rows], kinds[message_rows] & 1 == 1
-        taken = texts.take(pa.array(message_rows))
+        own_texts = texts.take(pa.array(message_rows))
         next_rows = pa.array(np.minimum(message_rows + 1, len(kinds) - 1))
-        before = pc.if_else(pa.array(is_old), taken, nulls)
-        after = pc.if_else(pa.array(is_old), nulls, taken)
+        before = pc.if_else(pa.array(is_old), own_texts, nulls)
+        after = pc.if_else(pa.array(is_old), nulls, own_texts)
         after = pc.if_else(pa.array(is_pair), texts.take(next_rows), after)
         ops = np.where(is_pair, "u", np.where(is_old, "d", "r" if batch.is_full else "c"))
         values = pc.binary_join_element_wise(

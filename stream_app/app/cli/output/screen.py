@@ -108,7 +108,9 @@ def screen(
     shown = tables[first : first + view.rows]
     left_out = _LEFT_OUT if view.width < _NARROW else ()
     listed = table_list(
-        [_named(status, title) for status in shown], chosen=view.chosen - first, left_out=left_out
+        [_without_database(status, title) for status in shown],
+        chosen=view.chosen - first,
+        left_out=left_out,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown) < len(tables):
@@ -133,7 +135,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     return text
 
 
-def _named(status: TableStatus, title: str) -> TableStatus:
+def _without_database(status: TableStatus, title: str) -> TableStatus:
     """Return the table's name, without the database if that is the title."""
     return replace(status, table=status.table.removeprefix(f"{title}."))
 

@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _from_database(args, table, tables, source, scope)
+        return _backfill_from_database(args, table, tables, source, scope)
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         splitter=splitter_of(tables, table),
         choice=choice_of(tables),
         # A backfill of some keys does not finish a record.
-        quarantines=[] if args.keys else _quarantines(tables, folder, table.location),
+        quarantines=[] if args.keys else _open_quarantines(tables, folder, table.location),
         scope=scope,
     )
     outcome = backfill.run(dry_run=args.dry_run)
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _from_database(
+def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
     tables: JobTables,
@@ -182,7 +182,7 @@ def _from_database(
     return 0
 
 
-def _quarantines(
+def _open_quarantines(
     tables: JobTables | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
     """Return the folders with waiting records of the table that this process can access."""

@@ -79,7 +79,7 @@ class JobSums:
             )
         return source
 
-    def unmet(self) -> Iterator[Finding]:
+    def missing_tables(self) -> Iterator[Finding]:
         """Yield findings about source tables that have rows and should have a table, but have none.
 
         It skips partitioned tables, because messages may name them or their partitions.

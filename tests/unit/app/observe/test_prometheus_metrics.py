@@ -238,10 +238,8 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     """Of a table and of no table; counted again when the folder has changed."""
     metrics = JobMetrics("db")
 
-    def aside(folder: Path, epoch: int, *offsets: int) -> None:
-        rows = [
-            {"topic": "t", "partition": 0, "offset": offset, "reason": "?"} for offset in offsets
-        ]
+    def quarantine_records(folder: Path, epoch: int, *offsets: int) -> None:
+        rows = [{"topic": "t", "partition": 0, "offset": n, "reason": "?"} for n in offsets]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
         QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad)
 
@@ -258,9 +256,9 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     watch = QuarantineWatch(quarantine, StandingClock(0), metrics.quarantined)
     assert waiting() == {"db": 0}
     (tmp_path / "orders").mkdir()
-    aside(tmp_path / "orders", 1, 5, 6)
-    aside(tmp_path / "orders", 2, 7)
-    aside(tmp_path, 2, 8)
+    quarantine_records(tmp_path / "orders", 1, 5, 6)
+    quarantine_records(tmp_path / "orders", 2, 7)
+    quarantine_records(tmp_path, 2, 8)
     assert waiting() == {"db": 1, "db.orders": 3}
     orders = quarantine.of_table("orders")
     first, second, _ = orders.records()

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     check_expirable(table)
 
-    deletion = _planned(table, args.names)
+    deletion = _plan(table, args.names)
     files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable)
 
     def result_lines() -> Iterator[str]:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, _plan_lines(deletion), result_lines, is_empty=not count)
 
 
-def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
+def _plan(table: FileStoreTable, names: list[str]) -> TagDeletion:
     try:
         return plan_tag_deletion(table, names)
     except CorruptFileError as error:

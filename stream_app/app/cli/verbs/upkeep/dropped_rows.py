@@ -11,7 +11,7 @@ from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def dropped_rows(
+def drop_plan_lines(
     table: FileStoreTable, entries: Sequence[ManifestEntry], looked_for: str
 ) -> Iterator[str]:
     """Yield each dropped partition, or the whole table, with its numbers of rows and files.
