@@ -53,11 +53,11 @@ class TableProgress:
         for number in range(self.latest + 1, (snapshots.latest_id() or 0) + 1):
             self.latest = number
             try:
-                self._take(snapshots.snapshot(number))
+                self._add_snapshot(snapshots.snapshot(number))
             except FileNotFoundError:
                 continue  # expired, in a long demo
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _add_snapshot(self, snapshot: Snapshot) -> None:
         self.snapshots[snapshot.commit_kind.value] += 1
         self.schema_id = snapshot.schema_id
         end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)

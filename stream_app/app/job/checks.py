@@ -18,7 +18,7 @@ from stream_app.app.job.table_checks import (
     CheckedTable,
     CheckedTables,
     SampledDatabase,
-    checked_tables,
+    check_tables,
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
@@ -94,7 +94,7 @@ class JobChecks:
         topics = _check_source(self.job_tables.source)  # step 3
         state_file = self._open_state()  # step 4
         reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
-        tables = checked_tables(  # step 5
+        tables = check_tables(  # step 5
             self.job_tables, topics, self.clock, reads_first=reads_first
         )
         share = str(self.job_tables.share or "")

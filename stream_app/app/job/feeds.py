@@ -70,7 +70,7 @@ class JobFeeds:
     def __post_init__(self) -> None:
         self.budget = CoreBudget(self.compactions.at_once)
 
-    def only(self, table: FileStoreTable) -> TableFeed:
+    def of_only_table(self, table: FileStoreTable) -> TableFeed:
         """Return the feed of a job of one table."""
         takes_all = self.job_tables.joins_sources
         sources = None if takes_all else SourceTableCheck(self.state_file)
@@ -147,7 +147,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats,
-            policy=self._policy,
+            policy=self._compaction_policy,
         )
         self._jobs.append(job)
         events.watch(job)
@@ -173,7 +173,7 @@ class JobFeeds:
         )
 
     @property
-    def _policy(self) -> PolicyBounds | None:
+    def _compaction_policy(self) -> PolicyBounds | None:
         if self.stream.compaction_policy is not CompactionPolicy.AUTO:
             return None
         # A job that drains its source has no pace.

@@ -25,7 +25,7 @@ from stream_app.app.ops.load.first_load import (
 )
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.row_queries import LoadedRelation
-from stream_app.app.source.jdbc_connection import log_position, opened_database
+from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.source.relations import followed_database
 from stream_app.clock import Clock
@@ -80,12 +80,12 @@ class JobLoad:
         """Return the load's progress at the beginning of an epoch."""
         return progress_of(self.plan, epoch)
 
-    def before(self, topics: DriverEpochs) -> LoadEpochs:
+    def runner_before(self, topics: DriverEpochs) -> LoadEpochs:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochs(
             topics=topics,
             load=self.plan,
-            rows=self._rows,
+            rows=self._source_rows,
             format_of=functools.partial(load_format, self.job_tables),
         )
 
@@ -110,7 +110,7 @@ class JobLoad:
                 fix=f"restore it; or {_ANEW}",
             )
 
-    def _rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
+    def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(
@@ -119,7 +119,7 @@ class JobLoad:
                 fix=f"give {LOAD_KEY} again",
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
-        with opened_database(url) as connection:
+        with open_database(url) as connection:
             reading = DatabaseReading(connection, url, self.job_tables)
             relations = {
                 name: reading.relation(table.name, table.schema, reading.read(name))
@@ -202,9 +202,9 @@ class _Planning:
             )
         source = self.job_tables.source
         url = database_of(source)
-        with opened_database(url) as connection:
+        with open_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = _ends(source, self.reader)
+            offsets = _end_offsets(source, self.reader)
             reading = DatabaseReading(connection, url, self.job_tables)
             chosen = reading.chosen(followed_database(connection, url))
             sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
@@ -213,7 +213,7 @@ class _Planning:
                 for name, described in sources.items()
             }
             relations = reading.relations(chosen, schemas)
-            opened = self._opened(sources)
+            opened = self._open_tables(sources)
             parts = [
                 reading.parts(name, opened[name], relation, source.snapshot_rows)
                 for name, table_relations in relations.items()
@@ -233,7 +233,7 @@ class _Planning:
             epochs=epochs_of(parts, tasks),
         )
 
-    def _opened(
+    def _open_tables(
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables by their names in the job. It creates none before all can be loaded."""
@@ -270,7 +270,7 @@ class _Planning:
         )
 
 
-def _ends(source: SourceConfig, reader: ReaderSettings) -> Offsets:
+def _end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
     """Return the topics' current end offsets."""
     with closing(source_offsets(source, reader)) as topics:
         return topics.offsets_at(OffsetEnd.NEWEST)

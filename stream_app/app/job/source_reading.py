@@ -201,7 +201,7 @@ def reading_of(
     offsets = source_offsets(config, reader)
     if load is None:
         return NativeReading(source, runner, reader, offsets)
-    return NativeReading(source, load.before(runner), reader, offsets, load.epochs)
+    return NativeReading(source, load.runner_before(runner), reader, offsets, load.epochs)
 
 
 def _topics_of(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:

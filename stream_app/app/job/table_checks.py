@@ -24,8 +24,8 @@ from stream_app.app.tables.first_message_checks import (
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.single_table_setup import (
     column_warnings,
+    configured_schema,
     open_or_create_table,
-    wanted_schema,
 )
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
@@ -74,7 +74,7 @@ CheckedTables = CheckedTable | SampledDatabase
 """The outcome of the checks: the job's only table, or a sample of its database."""
 
 
-def checked_tables(
+def check_tables(
     job_tables: SingleTableOrDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
@@ -93,7 +93,7 @@ def checked_tables(
     """
     match job_tables:
         case SingleTable():
-            wanted = wanted_schema(job_tables.table, clock)
+            wanted = configured_schema(job_tables.table, clock)
             warnings = _column_warnings(job_tables, topics, wanted, reads_them=reads_first)
             return CheckedTable(open_or_create_table(job_tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:

@@ -161,7 +161,7 @@ class BrokerConnection:
                 raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
                     where=f"{self._section}.topic-pattern",
-                    fix=f"topics there: {_some(existing)}",
+                    fix=f"topics there: {_name_list(existing)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             described = self._ask(lambda: self._client.describe_topics(list(names)))
@@ -171,7 +171,7 @@ class BrokerConnection:
                 break
             self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
         if absent:
-            raise self._missing(
+            raise self._missing_topics_error(
                 {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
             )
         return {
@@ -318,7 +318,7 @@ class BrokerConnection:
                 "(advertised.listeners) can be reached from here",
             ) from error
 
-    def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
+    def _missing_topics_error(self, codes: Mapping[str, int]) -> WrongSourceError:
         existing = self._topic_names()
         text = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
@@ -328,13 +328,13 @@ class BrokerConnection:
         return WrongSourceError(
             f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
-            fix=f"did you mean {_some(sorted(near))}? or create the topic"
+            fix=f"did you mean {_name_list(sorted(near))}? or create the topic"
             if near
-            else f"create the topic first; topics there: {_some(existing)}",
+            else f"create the topic first; topics there: {_name_list(existing)}",
         )
 
 
-def _some(names: Sequence[str], *, names_max: int = 10) -> str:
+def _name_list(names: Sequence[str], *, names_max: int = 10) -> str:
     if not names:
         return "none"
     more = f" and {len(names) - names_max} more" if len(names) > names_max else ""

@@ -77,8 +77,8 @@ def sampled_messages(
     reader = RangeReader(
         replace(
             settings,
-            client=_sampling(settings.client),
-            clusters=tuple((name, _sampling(client)) for name, client in settings.clusters),
+            client=_sampling_client(settings.client),
+            clusters=tuple((name, _sampling_client(client)) for name, client in settings.clusters),
             fails_on_loss=False,
             ahead=_SAMPLE_AHEAD,
             timeout_s=timeout_s,
@@ -90,7 +90,7 @@ def sampled_messages(
         reader.close()
 
 
-def _sampling(client: ClientSettings) -> ClientSettings:
+def _sampling_client(client: ClientSettings) -> ClientSettings:
     return tuple(sorted({**dict(client), **_SAMPLE_OPTIONS}.items()))
 
 
@@ -115,16 +115,16 @@ def topic_messages(
         ends = {(part.topic, part.partition): part for part in ranges}
         total = remaining_count = sum(part.size for part in ranges)
         for batch in reader.read(ranges):
-            whole = ends[_place_of(batch)]
+            whole = ends[_partition_of(batch)]
             yield batch
             next_offset = batch.column("offset")[-1].as_py() + 1
             remaining_count -= next_offset - whole.begin
-            ends[_place_of(batch)] = replace(whole, begin=next_offset)
+            ends[_partition_of(batch)] = replace(whole, begin=next_offset)
             progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 
 
-def _place_of(batch: pa.RecordBatch) -> KafkaPartition:
+def _partition_of(batch: pa.RecordBatch) -> KafkaPartition:
     return batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
 
 

@@ -20,7 +20,7 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger("stream_app")
 
 
-def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
+def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:
     """Return the schema that the configuration describes, as version 0 of a new table."""
     return new_table_schema(
         columns=table.all_columns,

@@ -15,9 +15,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.format_setup import (
+    earlier_column_names,
     evolution_rules,
     format_setup,
-    renamed_of,
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
@@ -241,7 +241,7 @@ class RowSettings:
             rules=evolution,
             since=self.column_times(),
             aliases={
-                **renamed_of(self.source, self.schema),
+                **earlier_column_names(self.source, self.schema),
                 **parse_aliases(options.get(COLUMN_ALIASES, "")),
             },
             lowers=self.source.lowers_names,

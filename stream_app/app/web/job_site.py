@@ -100,7 +100,7 @@ class JobSite(Site):
         self.job, self.checkpoint, self.clock = job, checkpoint, clock
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, job.tables.source)
-        self._ends = _CachedAnswer(self._asked_ends, clock)
+        self._ends = _CachedAnswer(self._ask_for_ends, clock)
         self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
@@ -122,7 +122,7 @@ class JobSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        statuses = list(map(self._shown, self._status(self._ends.current()[0]).tables()))
+        statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
         return self._judge(statuses).judged(statuses)
 
     def status(self, name: str) -> TableStatus | None:
@@ -131,7 +131,7 @@ class JobSite(Site):
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
-        return self._judge(()).judged([self._shown(status)])[0]
+        return self._judge(()).judged([self._with_page_name(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
@@ -195,7 +195,7 @@ class JobSite(Site):
             yield "no record belongs to a table of the job by the rules of today"
         for replay in by_table.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._waiting.count_anew()
+        self._waiting.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
@@ -226,7 +226,7 @@ class JobSite(Site):
             )
         return path
 
-    def _shown(self, status: TableStatus) -> TableStatus:
+    def _with_page_name(self, status: TableStatus) -> TableStatus:
         """Return the status under its name on pages, with the compactions of this process's job."""
         if status.state == REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
@@ -267,7 +267,7 @@ class JobSite(Site):
             facts_of=self._facts.facts,
         )
 
-    def _asked_ends(self) -> tuple[Offsets | None, str | None]:
+    def _ask_for_ends(self) -> tuple[Offsets | None, str | None]:
         """Return the ends of the topics, and the reason if the broker did not report them."""
         reasons: list[str] = []
         ends = self._ask_ends(reasons.append)

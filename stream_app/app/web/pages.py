@@ -111,10 +111,10 @@ def _page_environment() -> Environment:
         "value": _value,
         "payload": payload,
         "short_times": short_times,
-        "in_runs": _in_runs,
+        "neighbour_groups": _neighbour_groups,
         "kind_name": _KIND_NAMES.get,
     }
-    environment.tests |= {"known_in": _known_in}
+    environment.tests |= {"known_in": _is_known_in}
     environment.globals |= {"time_text": time_text, "version": __version__}
     return environment
 
@@ -122,12 +122,12 @@ def _page_environment() -> Environment:
 _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
-def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
+def _neighbour_groups(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
     """Return groups of neighbours with the same first value."""
     return [(first, list(group)) for first, group in groupby(rows, key=itemgetter(0))]
 
 
-def _known_in(name: str, rows: Sequence[object]) -> bool:
+def _is_known_in(name: str, rows: Sequence[object]) -> bool:
     """Return whether a row has a value of this name."""
     return any(getattr(row, name) is not None for row in rows)
 

@@ -35,7 +35,9 @@ class WaitingRecords:
         self._watch: QuarantineWatch | None = None
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, tables.file_system)
-            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
+            self._watch = QuarantineWatch(
+                quarantine, clock, self._counts_by_table, most=QUARANTINED_READ
+            )
 
     def by_table(self) -> Mapping[str, int] | None:
         """Return the last count by a table's full name, or None before the first count has ended.
@@ -49,7 +51,7 @@ class WaitingRecords:
             thread.join(_COUNT_S)
         return self._counts
 
-    def count_anew(self) -> None:
+    def invalidate(self) -> None:
         """Make the next call count again, after records were replayed."""
         self._until = float("-inf")
 
@@ -59,6 +61,6 @@ class WaitingRecords:
         finally:
             self._counting.release()
 
-    def _counted(self, waiting: Mapping[str, int]) -> None:
+    def _counts_by_table(self, waiting: Mapping[str, int]) -> None:
         full_name = self._tables.full_name
         self._counts = {full_name(name): count for name, count in waiting.items() if count}

@@ -158,7 +158,7 @@ class EpochTraces(JobListener):
         """Send the last spans; an error here does not affect the job's outcome."""
         try:
             with self._lock:
-                self._settle()
+                self._end_open_epoch()
             self._provider.shutdown()
         except Exception:
             _LOG.warning("OTLP did not end well", exc_info=True)
@@ -169,12 +169,12 @@ class EpochTraces(JobListener):
             return
         with self._lock:
             if self._open is None or self._open.epoch != report.epoch:
-                self._settle()
-                self._open = self._root(report)
+                self._end_open_epoch()
+                self._open = self._root_span(report)
             opened, now_ms = self._open, self.clock.now_ms()
             parent = trace.set_span_in_context(opened.root)
             for span in commit_spans(table, report, now_ms):
-                self._add(span, parent)
+                self._add_span(span, parent)
             opened.add_table(now_ms, self.clock.steady_seconds())
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
@@ -185,7 +185,7 @@ class EpochTraces(JobListener):
             "idle commit", start_time=began_ms * _NS, attributes={"stream_app.table": table}
         )
         for span in commit_spans(table, report, now_ms):
-            self._add(span, trace.set_span_in_context(root))
+            self._add_span(span, trace.set_span_in_context(root))
         root.end(now_ms * _NS)
 
     def heartbeat(self) -> None:
@@ -193,23 +193,23 @@ class EpochTraces(JobListener):
         with self._lock:
             opened = self._open
             if opened and self.clock.steady_seconds() - opened.reported_at > _SETTLED_S:
-                self._settle()
+                self._end_open_epoch()
 
-    def _root(self, report: EpochReport) -> _OpenEpoch:
+    def _root_span(self, report: EpochReport) -> _OpenEpoch:
         root = self._tracer.start_span(
             "epoch", start_time=report.began_ms * _NS, attributes={"stream_app.epoch": report.epoch}
         )
         parent = trace.set_span_in_context(root)
         for span in common_spans(report, self.clock.now_ms()):
-            self._add(span, parent)
+            self._add_span(span, parent)
         return _OpenEpoch(report.epoch, root, report.began_ms, self.clock.steady_seconds())
 
-    def _add(self, span: SpanTime, parent: Any) -> None:
+    def _add_span(self, span: SpanTime, parent: Any) -> None:
         started = self._tracer.start_span(
             span.name, parent, start_time=span.begin_ms * _NS, attributes=dict(span.facts)
         )
         started.end(span.end_ms * _NS)
 
-    def _settle(self) -> None:
+    def _end_open_epoch(self) -> None:
         if self._open is not None:
             self._open.end()

@@ -16,7 +16,7 @@ from typing import Any
 from stream_app.app.source.jdbc_connection import (
     database_errors,
     log_position,
-    opened_database,
+    open_database,
     query_rows,
 )
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
@@ -124,7 +124,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
         UsageError: the driver is not installed.
         SourceError: the database does not respond, or refuses the user.
     """
-    with opened_database(replace(url, answer_s=_ANSWER_S)) as connection:
+    with open_database(replace(url, answer_s=_ANSWER_S)) as connection:
         with connection.cursor() as cursor:
             for setting in dialect_of(url.driver).settings:
                 cursor.execute(setting)

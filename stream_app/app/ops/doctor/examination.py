@@ -37,7 +37,7 @@ from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folder_access import checkpoint_of, probe_local
-from stream_app.app.tables.single_table_setup import changes_that_fail, wanted_schema
+from stream_app.app.tables.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
@@ -203,7 +203,7 @@ class Examination:
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
-        wanted = wanted_schema(only.table, self.clock)
+        wanted = configured_schema(only.table, self.clock)
         try:
             table = open_job_table(only, only.location)
         except TableNotFoundError:

@@ -27,8 +27,8 @@ from stream_app.app.source.sql_texts import (
     arrays_of,
     dialect_of,
     expression_of,
+    for_kinds,
     kind_name,
-    of_kinds,
 )
 from stream_app.jdbc import POSTGRESQL, Driver
 from stream_app.model.schema.data_type import DataType, TypeRoot
@@ -62,18 +62,18 @@ _POSTGRES: Expressions = {
         for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VARIANT)
         for kind in ("json", "jsonb")
     },
-    **of_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
-    **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
-    **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    **for_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
+    **for_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
+    **for_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
     (TypeRoot.DECIMAL, "numeric"): "{c}::text",
     (TypeRoot.FLOAT, "real"): "{c}",
     (TypeRoot.DOUBLE, "double precision"): "{c}",
-    **of_kinds(TEXT, ("text", "character varying", "character", "citext"), "{c}"),
-    **of_kinds(TEXT, ("uuid", "json", "jsonb", "enum"), "{c}::text"),
+    **for_kinds(TEXT, ("text", "character varying", "character", "citext"), "{c}"),
+    **for_kinds(TEXT, ("uuid", "json", "jsonb", "enum"), "{c}::text"),
     (BYTES, "bytea"): "encode({c}, 'hex')",
     (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')",
-    **of_kinds(TypeRoot.TIME, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
-    **of_kinds(
+    **for_kinds(TypeRoot.TIME, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    **for_kinds(
         TypeRoot.TIMESTAMP,
         ("timestamp without time zone", "timestamp with time zone"),
         POSTGRES_MICROS.removesuffix("::text"),
@@ -82,18 +82,20 @@ _POSTGRES: Expressions = {
 """The expression of a column's value, which PostgreSQL converts to JSON."""
 _QUOTED = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
-    **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
+    **for_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
     # The sum removes leading zeros, which YEAR and ZEROFILL write.
-    **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"),
+    **for_kinds(
+        INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"
+    ),
     (INTEGER, "time"): MYSQL_MICROS,
-    **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
+    **for_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
     # Without the sum, FLOAT would be written with six digits.
     (TypeRoot.FLOAT, "float"): "({c} + 0e0)",
     (TypeRoot.DOUBLE, "double"): "{c}",
-    **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
-    **of_kinds(TEXT, ("enum", "set"), _QUOTED),
-    **of_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
-    **of_kinds(
+    **for_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
+    **for_kinds(TEXT, ("enum", "set"), _QUOTED),
+    **for_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
+    **for_kinds(
         BYTES,
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
         "concat('\"', hex({c}), '\"')",
@@ -101,7 +103,7 @@ _MYSQL: Expressions = {
     (BYTES, "bit"): "concat('\"', lpad(hex({c} + 0), 2 * octet_length({c}), '0'), '\"')",
     (TypeRoot.DATE, "date"): "datediff({c}, '1970-01-01')",
     (TypeRoot.TIME, "time"): MYSQL_MICROS,
-    **of_kinds(
+    **for_kinds(
         TypeRoot.TIMESTAMP,
         ("datetime", "timestamp"),
         "timestampdiff(microsecond, '1970-01-01', {c})",

@@ -108,7 +108,7 @@ class Bar:
     title: str
 
 
-def _placed(index: int, step: float, height: float) -> dict[str, float]:
+def _bar_box(index: int, step: float, height: float) -> dict[str, float]:
     return {
         "x": round(index * step, 2),
         "y": round(HEIGHT - height, 1),
@@ -165,7 +165,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
             from_ms = time_text(begin + index * span_ms)
             bars.append(
                 Bar(
-                    **_placed(index, step, axis.height(rows * a_second)),
+                    **_bar_box(index, step, axis.height(rows * a_second)),
                     title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {from_ms} on",
                 )
             )
@@ -245,7 +245,7 @@ def snapshot_chart(
         notes = (*labels, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
-                **_placed(index, step, max(1.0, axis.height(count))),
+                **_bar_box(index, step, max(1.0, axis.height(count))),
                 snapshot=snapshot.snapshot_id,
                 records=count,
                 kind=snapshot.commit_kind.value.lower(),
