@@ -206,7 +206,7 @@ class _Planning:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
             reading = DatabaseReading(connection, url, self.job_tables)
-            chosen = reading.chosen(followed_database(connection, url))
+            chosen = reading.choose_tables(followed_database(connection, url))
             sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {
                 name: self.prepared.schema_for(name, described)

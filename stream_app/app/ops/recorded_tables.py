@@ -24,7 +24,7 @@ def paths_of(tables: JobTables, *, needs_one: bool = True) -> Sequence[str]:
     Raises:
         UsageError: the job has not seen any table yet, or only Spark can read its checkpoint.
     """
-    paths = tables.paths(_met(tables))
+    paths = tables.paths(_recorded_names(tables))
     if not paths and needs_one:
         is_begun = read_state(_checkpoint(tables)) is not None
         raise UsageError(
@@ -130,7 +130,7 @@ def splitter_for(
     return OriginSplitter(tables.source_facts.origins, assignment)
 
 
-def _met(tables: JobTables) -> Iterator[str]:
+def _recorded_names(tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
     yield from state_of(_checkpoint(tables)).origins.values()
 

@@ -28,7 +28,7 @@ from stream_app.app.ops.inspect.job_status import (
     READY,
     WAITING,
     TableStatus,
-    in_short,
+    shorten_reason,
 )
 from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
@@ -148,7 +148,7 @@ def table_list(
     Columns without known values, and the columns in `left_out`, are omitted.
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
-    rows = [_cells(status) for status in map(in_short, tables)]
+    rows = [_cells(status) for status in map(shorten_reason, tables)]
     shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in shown:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))

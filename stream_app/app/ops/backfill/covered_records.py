@@ -36,7 +36,7 @@ class CoveredRecords:
     _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
     _read_again: set[Identity] = field(init=False, default_factory=set)
 
-    def watched(
+    def pass_through(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages, and record which of them wait in a quarantine folder.

@@ -127,13 +127,13 @@ class DatabaseBackfill:
                 state=source_state,
                 snapshot=append.known_snapshot,
                 is_whole=True,
-                scope=_of_keys(keys, table_side, self.scope),
+                scope=_scope_of_keys(keys, table_side, self.scope),
             )
             snapshot = None
             if dry_run or not keys:
-                for _ in changes.parts() if keys else ():
+                for _ in changes.bucket_changes() if keys else ():
                     pass
-            elif files := append.write_buckets(changes.parts()):  # step 5
+            elif files := append.write_buckets(changes.bucket_changes()):  # step 5
                 snapshot = append.commit(files, {})
         differing, looked_at = compared.groups
         return DatabaseBackfillOutcome(
@@ -142,7 +142,7 @@ class DatabaseBackfill:
             pending=len(compared.source_rows) - len(keys) + compared.moving,
             is_whole=differing == looked_at,
             bad=reading.bad,
-            written=changes.written(snapshot, waiting_line(self.table, snapshot)),
+            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_newest(self) -> None:
@@ -224,11 +224,11 @@ class _DifferingRows:
                 yield from rows.read([(0, part)])
 
 
-def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
+def _scope_of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
     chosen = pa.array(list(keys), pa.large_binary())
 
-    def within(rows: pa.RecordBatch) -> pa.RecordBatch:
+    def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
         in_scope = scope(rows)
         return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=chosen))
 
-    return within
+    return rows_of_keys

@@ -96,7 +96,7 @@ def compare_sums(
         for group in sorted({*table_groups, *source_groups})
         if table_groups.get(group) != source_groups.get(group)
     ]
-    chosen = _bounded(
+    chosen = _groups_up_to(
         differing, lambda group: _rows_of(table_groups, group) + _rows_of(source_groups, group)
     )
     if not chosen:
@@ -129,7 +129,7 @@ def _rows_of(sums: Mapping[int, RowSum], group: int) -> int:
     return sums.get(group, NO_ROWS).rows
 
 
-def _bounded(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
+def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
     chosen: list[int] = []
     rows = 0
     for group in groups:

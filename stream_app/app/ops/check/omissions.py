@@ -75,7 +75,7 @@ class Omissions:
 
     def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
         """Record the bad records and the column drift in a decoded batch of messages."""
-        self._see_key(messages)
+        self._note_key_names(messages)
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
         for column, sighting in decoded.drift.items():
@@ -88,7 +88,7 @@ class Omissions:
         """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
         self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
         reason = bad.column("reason")[0].as_py()
-        self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
+        self._first_bad = self._first_bad or f"{_place_text(*_place(bad, 0))}: {reason}"
 
     @property
     def bad(self) -> tuple[int, str]:
@@ -116,11 +116,11 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
+            counted = f"; such records: {seen.records}, the first is {_place_text(*seen.place)}"
             ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
 
-    def _see_key(self, messages: pa.RecordBatch) -> None:
+    def _note_key_names(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()
         keys = messages.column("key")
         if topic not in self.key_names and keys.null_count < len(keys):
@@ -142,7 +142,7 @@ def _place(messages: pa.RecordBatch, row: int) -> tuple[str, int, int]:
     return topic, partition, offset
 
 
-def _shown(topic: str, partition: int, offset: int) -> str:
+def _place_text(topic: str, partition: int, offset: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 

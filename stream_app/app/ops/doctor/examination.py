@@ -108,7 +108,7 @@ class Examination:
                     "quarantine", partial(self._store, "quarantine", folder)
                 )
             else:
-                yield _needs_spark("quarantine", folder)
+                yield _spark_only_warning("quarantine", folder)
         match tables:
             case SingleTable():
                 examined = partial(self._table, tables)
@@ -142,7 +142,7 @@ class Examination:
         """Yield whether the checkpoint is writable, undamaged, and of this job and its topics."""
         location = self.tables.checkpoint
         if not can_open(location):
-            yield _needs_spark("checkpoint", location)
+            yield _spark_only_warning("checkpoint", location)
             return
         folder = checkpoint_of(self.tables, fix=_START)
         yield from self._store("checkpoint", location)
@@ -151,7 +151,7 @@ class Examination:
             yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_of(folder)
-        check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
+        check_owner(folder, state, *_checkpoint_owner(self.tables), str(self.tables.share or ""))
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
@@ -225,7 +225,7 @@ class Examination:
             yield warning("table", change.problem, change.fix)
 
 
-def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
+def _checkpoint_owner(tables: SingleTableOrDatabase) -> tuple[str, str]:
     """Return the location and the identity to which the job's checkpoint must belong."""
     match tables:
         case WholeDatabase():
@@ -238,7 +238,7 @@ def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
             return table.version_root, table.identity()
 
 
-def _needs_spark(part: str, location: str) -> Observation:
+def _spark_only_warning(part: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
     text = f"only Spark reaches {location}, and the doctor starts none"
     return warning(part, text, _START)

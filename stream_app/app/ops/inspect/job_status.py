@@ -337,7 +337,7 @@ def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name:
     return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
 
 
-def in_short(row: TableStatus) -> TableStatus:
+def shorten_reason(row: TableStatus) -> TableStatus:
     """Return the row with only the first line of its reason, shortened to fit into a list."""
     if row.reason is None:
         return row

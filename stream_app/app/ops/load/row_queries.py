@@ -184,12 +184,12 @@ class LoadedRelation:
             row = ", ".join(f"{value} as {self._quoted(name)}" for name, value in values)
             relation += f" cross join lateral (select {row}) {_ROW}"
         return RowQuery(
-            message=_doubled(message(self._tail(now_ms))),
-            relation=_doubled(relation).replace(
+            message=_escape_percent(message(self._tail(now_ms))),
+            relation=_escape_percent(relation).replace(
                 _MARK, ", ".join(["%s"] * len(among.values if among else ()))
             ),
             parameters=among.values if among else (),
-            keys=[_doubled(self._column(name)) for name in self._cut_keys],
+            keys=[_escape_percent(self._column(name)) for name in self._cut_keys],
             literals=[self._literal(name) for name in self._cut_keys],
         )
 
@@ -225,7 +225,7 @@ class LoadedRelation:
             return "%s"
         # The enum type's own name is unknown here; PostgreSQL infers it from the column.
         kind = self.kinds[name]
-        return "%s" if kind == "enum" else f"%s::{_doubled(kind)}"
+        return "%s" if kind == "enum" else f"%s::{_escape_percent(kind)}"
 
     @property
     def _expressions(self) -> Expressions:
@@ -249,7 +249,7 @@ class LoadedRelation:
 
     def _postgres_message(self, tail: str) -> str:
         head = '{"before":null,"after":'
-        return f"'{head}' || row_to_json({_ROW})::text || {self._text(tail)}"
+        return f"'{head}' || row_to_json({_ROW})::text || {self._sql_text(tail)}"
 
     def _mysql_message(self, tail: str) -> str:
         pieces, separator = [], '{"before":null,"after":{'
@@ -257,16 +257,16 @@ class LoadedRelation:
             # The server returns NULL for a value that it cannot convert; such a NULL must not be
             # loaded.
             text = f"if({self._column(name)} is null, 'null', {value})"
-            pieces += [self._text(f"{separator}{json.dumps(name)}:"), text]
+            pieces += [self._sql_text(f"{separator}{json.dumps(name)}:"), text]
             separator = ","
-        pieces.append(self._text(f"}}{tail}"))
+        pieces.append(self._sql_text(f"}}{tail}"))
         return f"cast(concat({', '.join(pieces)}) as binary)"
 
     @property
     def _sql_name(self) -> str:
         return dialect_of(self.driver).name(self.schema, self.name)
 
-    def _text(self, text: str) -> str:
+    def _sql_text(self, text: str) -> str:
         """Return a text as an SQL literal. Only MySQL needs its backslashes escaped."""
         if self.driver is not POSTGRESQL:
             text = text.replace("\\", "\\\\")
@@ -279,6 +279,6 @@ class LoadedRelation:
         return dialect_of(self.driver).name(name)
 
 
-def _doubled(sql: str) -> str:
+def _escape_percent(sql: str) -> str:
     """Escape percent signs, for a statement with parameters."""
     return sql.replace("%", "%%")

@@ -139,17 +139,23 @@ class Replay:
         if append.known_snapshot is not None and not dry_run:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _farthest(_ends(job_epochs), self.passed_offsets)
-        ends = _farthest(_ends(epochs.values()), job_ends)
+        job_ends = _farther_ends(_ends(job_epochs), self.passed_offsets)
+        ends = _farther_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        chosen = self._selected(choice.chosen(waiting))
+        chosen = self._select(choice.chosen(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
         current = [record for record in chosen if not record.is_replaced]
-        early = [record for record in current if record.offset >= job_ends.get(_where(record), 0)]
+        early = [
+            record for record in current if record.offset >= job_ends.get(_partition_of(record), 0)
+        ]
         ready = sorted(
-            (record for record in current if record.offset < job_ends.get(_where(record), 0)),
+            (
+                record
+                for record in current
+                if record.offset < job_ends.get(_partition_of(record), 0)
+            ),
             key=lambda record: (record.topic, record.partition, record.offset),
         )
         self._check_places(ready)
@@ -182,7 +188,7 @@ class Replay:
             replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
         )
 
-    def _selected(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
+    def _select(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that belong to the table."""
         if self.selects is None or not records:
             return records
@@ -201,12 +207,12 @@ class Replay:
         """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
         offsets_of: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
-            offsets_of[_where(record)].append(record.offset)
+            offsets_of[_partition_of(record)].append(record.offset)
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
         later = LaterChanges(self.read, self.decode_all, keys, ends, offsets_of, merges)
         by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
-            by_partition[_where(record)].append(record)
+            by_partition[_partition_of(record)].append(record)
         rows: list[pa.RecordBatch] = []
         marks: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
@@ -350,7 +356,7 @@ def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
 
 
-def _where(record: QuarantinedRecord) -> KafkaPartition:
+def _partition_of(record: QuarantinedRecord) -> KafkaPartition:
     return record.topic, record.partition
 
 
@@ -366,7 +372,7 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     return farthest
 
 
-def _farthest(
+def _farther_ends(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}

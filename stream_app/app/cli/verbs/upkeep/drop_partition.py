@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.drop_plan_lines import drop_plan_lines
+from stream_app.app.cli.verbs.upkeep.drop_plan import drop_plan_lines
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.text.listing import counted
