@@ -334,7 +334,7 @@ class _Demo:
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
-        seen, since = (0, 0), self._clock.steady_seconds()
+        last_seen, since = (0, 0), self._clock.steady_seconds()
         said_at = since
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
@@ -342,15 +342,15 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now, reached = (
+                now, progress = (
                     self._clock.steady_seconds(),
                     (self._state.sent, self._snapshot_count()),
                 )
-                seen, since = reached, now if reached != seen else since
+                last_seen, since = progress, now if progress != last_seen else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
-                    self._say(f"{goal}: {reached[0]:,} sent, {read:,} in the tables")
+                    self._say(f"{goal}: {progress[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "

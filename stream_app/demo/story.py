@@ -90,14 +90,14 @@ def _snapshots_and_files(
         log = snapshots[name]
         compacts = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
         scan = FileStoreScan(table)
-        most = max(
+        largest = max(
             len(scan.live(snapshot))
             for snapshot, following in [*itertools.pairwise(log), (log[-1], None)]
             if following is None or following.commit_kind is CommitKind.COMPACT
         )
         at_end = len(scan.live(log[-1]))
         appends = str(len(log) - compacts)
-        view.add_row(name, appends, str(compacts), _files_text(most), _files_text(at_end))
+        view.add_row(name, appends, str(compacts), _files_text(largest), _files_text(at_end))
     return view
 
 

@@ -232,12 +232,14 @@ def _certain_problems(
     options: Mapping[str, str] = {**options_for(primary_keys, shared_options), **table_options}
     if not partition_keys:  # the table may still have this option
         options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
-    named = dict.fromkeys(
+    option_columns = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()
     )
     for key in options:
         if key.startswith("fields."):
-            named |= dict.fromkeys(key.removeprefix("fields.").rpartition(".")[0].split(","))
+            option_columns |= dict.fromkeys(
+                key.removeprefix("fields.").rpartition(".")[0].split(",")
+            )
     keys = tuple(dict.fromkeys(primary_keys))
     if keys == (_KEY,):
         in_buckets = options.get("bucket-key", "").split(",")
@@ -245,7 +247,7 @@ def _certain_problems(
     history = history_columns(options)
     keys, options = keys_of_versions(keys, partition_keys, options)
     history_names = () if history is None else history.names
-    names = dict.fromkeys((*keys, *partition_keys, *history_names, *named))
+    names = dict.fromkeys((*keys, *partition_keys, *history_names, *option_columns))
     problems_by_type = [
         schema_problems(
             RowType(

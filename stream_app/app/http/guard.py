@@ -66,15 +66,15 @@ class PortLimits:
                 return None
 
 
-def limit_for_port(most: int) -> int:
+def limit_for_port(limit: int) -> int:
     """Return the limit of a port's connections, lowered if the process may open few files."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return most
-    return max(4, min(most, descriptors // _DESCRIPTORS_SHARE))
+        return limit
+    return max(4, min(limit, descriptors // _DESCRIPTORS_SHARE))
 
 
-def connection_to_close(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
+def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
     """Return the connection to close before another one is accepted, or None below the limit.
 
     It chooses the oldest connection without a whole head, then the oldest that listens to events,
@@ -84,19 +84,19 @@ def connection_to_close(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
     Args:
         stages: the stages of the connections, oldest connection first.
     """
-    if len(stages) < most:
+    if len(stages) < limit:
         return None
     for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.ANSWER):
-        for connection, its in stages.items():
-            if its is stage:
+        for connection, waits_for in stages.items():
+            if waits_for is stage:
                 return connection
     return None
 
 
-def listener_to_close(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
+def listener_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
     """Return the oldest listener to events if listeners have over half of the places; else None."""
     listeners = [connection for connection, stage in stages.items() if stage is WaitStage.EVENTS]
-    return listeners[0] if len(listeners) > most // 2 else None
+    return listeners[0] if len(listeners) > limit // 2 else None
 
 
 @dataclass(slots=True)
@@ -206,9 +206,9 @@ class _Guarded(asyncio.Protocol):
             self._transport.abort()
 
     def _note_head(self, data: bytes) -> None:
-        seen = len(self._head)
+        length = len(self._head)
         self._head += data
-        if self._head.find(_HEAD_END, max(0, seen - len(_HEAD_END))) < 0:
+        if self._head.find(_HEAD_END, max(0, length - len(_HEAD_END))) < 0:
             return
         line = bytes(self._head[:_LINE_MAX]).partition(b"\r\n")[0]
         self._head.clear()

@@ -213,9 +213,9 @@ class _Planning:
                 for name, described in sources.items()
             }
             relations = reading.relations(chosen, schemas)
-            opened = self._open_tables(sources)
+            tables = self._open_tables(sources)
             parts = [
-                reading.parts(name, opened[name], relation, source.snapshot_rows)
+                reading.parts(name, tables[name], relation, source.snapshot_rows)
                 for name, table_relations in relations.items()
                 for relation in table_relations
             ]
@@ -223,7 +223,7 @@ class _Planning:
         self._warn_of_columns(relations)
         _LOG.info(
             "first load: %d parts of %d tables of %s, at %s",
-            sum(map(len, parts)), len(opened), url, position,
+            sum(map(len, parts)), len(tables), url, position,
         )  # fmt: skip
         return LoadPlan(
             source=str(url),
@@ -237,10 +237,10 @@ class _Planning:
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables by their names in the job. It creates none before all can be loaded."""
-        opened = self.prepared.begin_with(sources)
-        for table in opened.values():
+        tables = self.prepared.begin_with(sources)
+        for table in tables.values():
             _check_empty(table)
-        return opened
+        return tables
 
     def _warn_of_columns(self, relations: Mapping[str, Sequence[LoadedRelation]]) -> None:
         self.state_file.warn(

@@ -113,8 +113,8 @@ class JarCache:
             jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
             return jars if all(jar.is_file() for jar in jars) else []
         by_hand = _jars_in(folder)
-        wanted = {coordinate.jar_name for coordinate in jar_set.coordinates}
-        return by_hand if wanted <= {jar.name for jar in by_hand} else []
+        jar_names = {coordinate.jar_name for coordinate in jar_set.coordinates}
+        return by_hand if jar_names <= {jar.name for jar in by_hand} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
         _print(f"fetching the jars of {jar_set.name}, which may take minutes")
@@ -163,13 +163,13 @@ def _missing_modules(
     coordinates: Sequence[MavenCoordinate], output: str
 ) -> Sequence[MavenCoordinate]:
     """Return the modules that Ivy reports as not found, or all modules if it reports none."""
-    named = [
+    missing = [
         coordinate
         for coordinate in coordinates
         if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
         in output
     ]
-    return named or coordinates
+    return missing or coordinates
 
 
 def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:

@@ -88,8 +88,10 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
     names = frozenset(
         name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
     )
-    others = frozenset((topic, "") for topic in tables.source.topics if topic not in names_by_topic)
-    return SourceChoice(own_names=names, others=others)
+    foreign = frozenset(
+        (topic, "") for topic in tables.source.topics if topic not in names_by_topic
+    )
+    return SourceChoice(own_names=names, others=foreign)
 
 
 def splitter_of(job: JobTables | None, *tables: FileStoreTable) -> MessageSplitter:

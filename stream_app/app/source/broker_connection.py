@@ -243,12 +243,12 @@ class BrokerConnection:
         Raises:
             SourceError: the broker does not respond, or refuses the offsets.
         """
-        wanted = {
+        metadata = {
             TopicPartition(topic, int(partition)): OffsetAndMetadata(offset, "", -1)
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-        answers = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, wanted))
+        answers = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
         refused = {answer.__name__ for answer in answers.values() if answer is not NoError}
         if refused:
             raise SourceError(
@@ -324,12 +324,14 @@ class BrokerConnection:
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
-        near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
+        near_names = {
+            match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)
+        }
         return WrongSourceError(
             f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
-            fix=f"did you mean {_name_list(sorted(near))}? or create the topic"
-            if near
+            fix=f"did you mean {_name_list(sorted(near_names))}? or create the topic"
+            if near_names
             else f"create the topic first; topics there: {_name_list(existing)}",
         )
 

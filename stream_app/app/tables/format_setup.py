@@ -105,7 +105,7 @@ def earlier_column_names(source: SourceConfig, schema: TableSchema) -> Mapping[s
     if not takes_aliases(source):
         return {}
     renamed = renamed_columns(schema)
-    return {name: to for name, to in renamed.items() if to not in schema.primary_keys}
+    return {name: column for name, column in renamed.items() if column not in schema.primary_keys}
 
 
 def takes_aliases(source: SourceConfig) -> bool:

@@ -142,10 +142,10 @@ class RowSettings:
         writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
-            named = column_names(parse_predicate(condition, self.schema.fields))
-            if both := sorted(writer_columns & set(named)):
+            columns = column_names(parse_predicate(condition, self.schema.fields))
+            if late := sorted(writer_columns & set(columns)):
                 raise UsageError(
-                    f"the condition {condition!r} names {both[0]!r}, which the writer fills later",
+                    f"the condition {condition!r} names {late[0]!r}, which the writer fills later",
                     where=where,
                     fix="filter the versions when you read them",
                 )

@@ -56,9 +56,9 @@ def with_refused(
     """
     if waiting is None:
         return None
-    named = {str(origin): count for origin, count in refused.items()}
-    rest = max(0, waiting.get("", 0) - sum(named.values()))
-    return {**{name: count for name, count in waiting.items() if name}, **named, "": rest}
+    refused_names = {str(origin): count for origin, count in refused.items()}
+    rest = max(0, waiting.get("", 0) - sum(refused_names.values()))
+    return {**{name: count for name, count in waiting.items() if name}, **refused_names, "": rest}
 
 
 @dataclass(slots=True)

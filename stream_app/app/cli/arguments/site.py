@@ -21,11 +21,11 @@ from stream_app.fileio.file_io_registry import file_io_of
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add ``--warehouse``, ``--conf`` and ``--set``."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument(
         "--warehouse", metavar="W", help=f"show all tables below this folder; default: {WAREHOUSE}"
     )
-    which.add_argument(
+    tables.add_argument(
         "--conf",
         metavar="FILE",
         type=Path,

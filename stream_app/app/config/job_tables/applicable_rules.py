@@ -74,9 +74,10 @@ def columns_with_made(
 ) -> tuple[RowType, tuple[str, ...]]:
     """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
     made_columns = _applicable_rules(sync, name, columns.names, existing=None).rules.made_columns
-    if both := sorted(made_columns.names.intersection(columns.names)):
+    if clashing := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
-            f"the source has a column {both[0]!r}, and the job would make another one of that name",
+            f"the source has a column {clashing[0]!r}, and the job would make another one of that "
+            "name",
             where=f"the table {name}",
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",

@@ -101,8 +101,8 @@ class WholeDatabase(JobTables):
     @property
     def named_tables(self) -> Sequence[str]:
         """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
-        named = self.sync.named_tables()
-        return [name for name in named if self.share is None or self.share.takes(name)]
+        names = self.sync.named_tables()
+        return [name for name in names if self.share is None or self.share.takes(name)]
 
     def path(self, name: str) -> str:
         """See `JobTables.path`."""

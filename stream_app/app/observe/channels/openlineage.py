@@ -308,17 +308,18 @@ class LineageEvents(JobListener):
         for column in schema.fields:
             if column.name in generated:
                 continue
-            origin, how = column.name, column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
+            origin = column.name
+            transformation = column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
             if (definition := computed.get(column.name)) is not None:
                 if not function_of(definition).takes_column:
                     continue
                 origin = definition.arguments[0]
-                how = column_lineage_dataset.Transformation(
+                transformation = column_lineage_dataset.Transformation(
                     _DIRECT, "TRANSFORMATION", definition.call
                 )
             fields[column.name] = column_lineage_dataset.Fields(
                 [
-                    column_lineage_dataset.InputField(namespace, topic, origin, [how])
+                    column_lineage_dataset.InputField(namespace, topic, origin, [transformation])
                     for namespace, topic in _origins(self.tables.source, written.topics)
                 ]
             )

@@ -171,11 +171,11 @@ class EpochTraces(JobListener):
             if self._open is None or self._open.epoch != report.epoch:
                 self._end_open_epoch()
                 self._open = self._root_span(report)
-            opened, now_ms = self._open, self.clock.now_ms()
-            parent = trace.set_span_in_context(opened.root)
+            open_epoch, now_ms = self._open, self.clock.now_ms()
+            parent = trace.set_span_in_context(open_epoch.root)
             for span in commit_spans(table, report, now_ms):
                 self._add_span(span, parent)
-            opened.add_table(now_ms, self.clock.steady_seconds())
+            open_epoch.add_table(now_ms, self.clock.steady_seconds())
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
         """Send a separate trace for compactions that were committed between epochs."""
@@ -191,8 +191,8 @@ class EpochTraces(JobListener):
     def heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
         with self._lock:
-            opened = self._open
-            if opened and self.clock.steady_seconds() - opened.reported_at > _SETTLED_S:
+            open_epoch = self._open
+            if open_epoch and self.clock.steady_seconds() - open_epoch.reported_at > _SETTLED_S:
                 self._end_open_epoch()
 
     def _root_span(self, report: EpochReport) -> _OpenEpoch:

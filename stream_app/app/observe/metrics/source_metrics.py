@@ -204,9 +204,11 @@ class SourceMetrics:
         self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
     ) -> float:
         now_s, waiting = self._now_s(), dict(self._waiting)
-        held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
-        if held:
-            return max(0.0, now_s - min(held))
+        waiting_since = [
+            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting
+        ]
+        if waiting_since:
+            return max(0.0, now_s - min(waiting_since))
         # An epoch without messages for a table also brings it as far as the others.
         begin_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:

@@ -49,13 +49,13 @@ class CoveredRecords:
             frozenset(record.identity for record in folder.waiting(committed))
             for folder in self.folders
         ]
-        wanted = frozenset[Identity]().union(*self._waiting)
+        waiting = frozenset[Identity]().union(*self._waiting)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for topic, partition, offset, _ in wanted:
+        for topic, partition, offset, _ in waiting:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._read_again |= wanted.intersection(_identities(batch, offsets))
+                self._read_again |= waiting.intersection(_identities(batch, offsets))
             yield batch
 
     @property

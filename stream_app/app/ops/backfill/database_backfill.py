@@ -135,12 +135,12 @@ class DatabaseBackfill:
                     pass
             elif files := append.write_buckets(changes.bucket_changes()):  # step 5
                 snapshot = append.commit(files, {})
-        differing, looked_at = compared.groups
+        differing, compared_count = compared.groups
         return DatabaseBackfillOutcome(
             source=label,
             differing=len(compared.source_rows) + compared.moving,
             pending=len(compared.source_rows) - len(keys) + compared.moving,
-            is_whole=differing == looked_at,
+            is_whole=differing == compared_count,
             bad=reading.bad,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
@@ -185,7 +185,7 @@ class _DifferingRows:
         """
         if not self.wanted:
             return set()
-        seen: HashedRows = Counter()
+        hashed_rows: HashedRows = Counter()
         pipeline = load_format(self.backfill.tables, self.backfill.table)
         for messages in self._messages():
             decoded = pipeline.decode(messages)
@@ -194,9 +194,9 @@ class _DifferingRows:
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
-            seen.update(zip(texts, high, low, strict=True))
+            hashed_rows.update(zip(texts, high, low, strict=True))
             state.source.add(state.assigner.assign(rows))
-        read_rows = hashed_by_key(seen)
+        read_rows = hashed_by_key(hashed_rows)
         return {
             key
             for key, rows in self.wanted.items()

@@ -107,7 +107,7 @@ class Omissions:
                 "correct the source or the configuration; the job has these records in its "
                 "quarantine",
             )
-        for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
+        for (kind, name), sighting in sorted(self._columns.items(), key=lambda item: item[1].place):
             problem = {
                 DriftKind.UNKNOWN: f"column {name!r} of the source is not in the table, so it was "
                 "not compared",
@@ -116,7 +116,9 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            counted = f"; such records: {seen.records}, the first is {_place_text(*seen.place)}"
+            counted = (
+                f"; such records: {sighting.records}, the first is {_place_text(*sighting.place)}"
+            )
             ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
 

@@ -79,8 +79,8 @@ class BrokerExamination:
         yield from self._read_rights(ends)
         if times:
             newest = max(times.values())
-            whose = "the newest message"
-            yield from clock_observations("broker", whose, newest, self.clock, may_be_behind=True)
+            owner = "the newest message"
+            yield from clock_observations("broker", owner, newest, self.clock, may_be_behind=True)
 
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""

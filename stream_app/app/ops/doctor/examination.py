@@ -203,15 +203,15 @@ class Examination:
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
-        wanted = configured_schema(only.table, self.clock)
+        schema = configured_schema(only.table, self.clock)
         try:
             table = open_job_table(only, only.location)
         except TableNotFoundError:
             yield good_observation("table", f"{only.location} will be created")
-            yield from self._merging(wanted)
+            yield from self._merging(schema)
             return
         open_for_altering(table)
-        check_fits(table, wanted)
+        check_fits(table, schema)
         table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()

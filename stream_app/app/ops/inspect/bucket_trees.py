@@ -138,10 +138,10 @@ class NextCompactions:
         plan = self.plans.get(bucket)
         if plan is not None:
             levels = f", levels {plan.levels}" if plan.levels else ""
-            whose = " (by another job: the table is write-only)" if self.is_write_only else ""
+            by_others = " (by another job: the table is write-only)" if self.is_write_only else ""
             return (
                 f"next: {plan.reason}{levels} → {plan.output_level}, "
-                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{whose}"
+                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{by_others}"
             )
         return self.obstacle or f"nothing is due: {not_due(runs, self.trigger)}"
 

@@ -94,9 +94,11 @@ def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
             if not chosen:
                 return None
             largest = max(chosen, key=lambda report: report.bytes_in)
-            others = len({(report.partition, report.bucket) for report in chosen}) - 1
+            other_buckets = len({(report.partition, report.bucket) for report in chosen}) - 1
             where = f"{largest.partition} bucket {largest.bucket}".strip()
-            return f"{where}: {largest.policy}" + (f"; and {others} more buckets" if others else "")
+            return f"{where}: {largest.policy}" + (
+                f"; and {other_buckets} more buckets" if other_buckets else ""
+            )
     return None
 
 

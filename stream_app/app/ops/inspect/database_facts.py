@@ -38,10 +38,10 @@ class DatabaseFacts:
             f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
             for name, source in sorted(self.newest.sources.items())
         )
-        out = ", ".join(
+        left_out = ", ".join(
             f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
         )
-        without = f", without {out}" if out else ""
+        without = f", without {left_out}" if left_out else ""
         tables = len(self.newest.tables)
         return (
             f"newest of {self.count} database snapshots: {sources}, tables {tables}{without}{doubt}"

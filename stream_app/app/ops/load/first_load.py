@@ -125,9 +125,11 @@ class DatabaseReading:
                 name, f"its rows have no message for metadata-columns: {of_messages[0]}"
             )
         setup = format_setup(source, rules, schema)
-        wanted = {field.name: field.data_type for field in setup.columns.fields}
+        target_types = {field.name: field.data_type for field in setup.columns.fields}
         targets = {name: source.column_of(name) for name in definition.kinds}
-        columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
+        columns = {
+            name: target_types[target] for name, target in targets.items() if target in target_types
+        }
         loaded = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
@@ -220,7 +222,7 @@ class DatabaseReading:
     def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.tables.section
-        most = section.max_tables if isinstance(section, SyncConfig) else 1
+        tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:
             lines = "".join(f"\n  - {reason}" for reason in refused)
             raise UsageError(
@@ -232,8 +234,8 @@ class DatabaseReading:
                 where=str(self.url),
                 fix="see sync.including-tables and including-dbs, which must match whole names",
             )
-        if len(chosen) > most:
-            limit = TableLimit(most)
+        if len(chosen) > tables_max:
+            limit = TableLimit(tables_max)
             raise UsageError(
                 f"the database has {len(chosen)} tables for the job, more than sync.max-tables",
                 where=str(self.url),

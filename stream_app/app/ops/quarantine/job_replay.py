@@ -126,7 +126,7 @@ class _DatabaseReplays:
     def own_records(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
         return self._replay_of_table(
-            name, self.job_quarantine.of_table(name), beside=self.job_quarantine
+            name, self.job_quarantine.of_table(name), other_folder=self.job_quarantine
         )
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
@@ -137,12 +137,14 @@ class _DatabaseReplays:
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
                 replay = self._replay_of_table(
-                    name, self.job_quarantine, beside=self.job_quarantine.of_table(name)
+                    name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
                 )
                 replays[name] = replace(replay, selects=functools.partial(self._belong_to, name))
         return replays
 
-    def _replay_of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
+    def _replay_of_table(
+        self, name: str, waiting: Quarantine, *, other_folder: Quarantine
+    ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
         passed = _passed_offsets(self.epoch_log, name)
         table = open_job_table(self.tables, self.tables.path(name))
@@ -150,7 +152,7 @@ class _DatabaseReplays:
         return replace(
             _replay(self.tables, waiting, table, self.epoch_log, read),
             passed_offsets=passed,
-            other_folder=beside,
+            other_folder=other_folder,
         )
 
     def _own_messages(

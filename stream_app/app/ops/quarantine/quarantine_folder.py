@@ -279,11 +279,11 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
 
 def reused_places(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
-    seen: dict[tuple[str, int, int], Identity] = {}
+    identities: dict[tuple[str, int, int], Identity] = {}
     reused = []
     for record in records:
         place = record.identity[:3]
-        if seen.setdefault(place, record.identity) != record.identity:
+        if identities.setdefault(place, record.identity) != record.identity:
             reused.append(record.place)
     return reused
 

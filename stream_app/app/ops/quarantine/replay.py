@@ -270,8 +270,8 @@ class Replay:
         if description is None:
             return
         rules = EvolutionRules() if self.rules is None else self.rules
-        wanted = evolution(self.table.schema, description, rules.options, rules.made_columns)
-        if any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes):
+        new_columns = evolution(self.table.schema, description, rules.options, rules.made_columns)
+        if any(isinstance(change, (AddColumn, ChangeType)) for change in new_columns.changes):
             raise UsageError(
                 "records have columns that the table lacks, or has with another type",
                 where=f"topic {where[0]}, partition {where[1]}",
@@ -279,8 +279,8 @@ class Replay:
                 "records",
             )
 
-    def _check_tables(self, seen: Mapping[str, int]) -> None:
-        if self.source_tables and (foreign := set(seen) - self.source_tables):
+    def _check_tables(self, tables: Mapping[str, int]) -> None:
+        if self.source_tables and (foreign := set(tables) - self.source_tables):
             raise UsageError(
                 f"a record is of the source's table {min(foreign)}, and the job reads "
                 f"{', '.join(sorted(self.source_tables))}",
