@@ -31,7 +31,7 @@ TABLES = ("customers", "orders", "order_items")
 
 @dataclass(slots=True)
 class Shop:
-    """Invents changes, and remembers the rows that each table must hold after them."""
+    """An inventor of changes, which remembers the rows that each table must hold after them."""
 
     random: Random
     tables: dict[str, ShopTable] = field(default_factory=captured_tables)

@@ -126,7 +126,7 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
 
 
 class _WideHelp(argparse.RawDescriptionHelpFormatter):
-    """Formats each verb and its help on one line."""
+    """A formatter of help that gives each verb one line."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)

@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BetweenEpochs:
-    """Runs checks after a report of the stream.
+    """The checks that run after a report of the stream, between two epochs.
 
     Attributes:
         lock: serialises the writers of the job's state. While an epoch holds it, the checks wait

@@ -43,7 +43,7 @@ _FRESHER = (
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """Makes the job's feeds, and closes their tables' jobs at the end.
+    """The maker of a job's feeds, which closes their tables' jobs at the end.
 
     Attributes:
         state_file: the job's state.

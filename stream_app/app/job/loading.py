@@ -181,7 +181,7 @@ def _reader_of(checked: CheckedJob) -> ReaderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """Plans the first load of a job that has not begun yet."""
+    """The planning of the first load of a job that has not begun yet."""
 
     job_tables: JobTables
     prepared: PreparedTables

@@ -79,7 +79,7 @@ class SourceReading(Protocol[Messages]):
 
 @dataclass(frozen=True, slots=True)
 class SparkReading:
-    """Implements `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
+    """A `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: DataFrameEpochs
@@ -103,7 +103,7 @@ class SparkReading:
 
 @dataclass(frozen=True, slots=True)
 class NativeReading:
-    """Implements `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
+    """A `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
         reader: settings of the native reader; the client's options may contain passwords.

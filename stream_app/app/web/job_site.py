@@ -54,7 +54,7 @@ _Answer = TypeVar("_Answer")
 
 
 class _CachedAnswer(Generic[_Answer]):
-    """Caches a slow answer, and asks again after a pause. Thread-safe."""
+    """A cache of a slow answer, which asks again after a pause. Thread-safe."""
 
     def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
         self._ask, self._clock = ask, clock

@@ -90,7 +90,7 @@ def _text(name: str, value: object) -> str:
 
 
 def short_times(text: str) -> str:
-    """ISO times without milliseconds and zone."""
+    """Return a text with its ISO times without milliseconds and zone."""
     return _TIME.sub(r"\1 \2", text)
 
 
@@ -168,7 +168,7 @@ def payload(data: bytes | None) -> str:
 
 
 def _members(text: str) -> dict[str, str]:
-    """Name → value of a JSON object, each value as it is spelled.
+    """Return name → value of a JSON object, each value as it is spelled.
 
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.

@@ -108,7 +108,7 @@ def web_app(site: Site, actions: Actions) -> Starlette:
 
 @dataclass(slots=True)
 class _Pages:
-    """Answers requests; tables are read in threads."""
+    """The routes of a site, each of which answers requests. Threads read the tables."""
 
     site: Site
     actions: Actions

@@ -105,7 +105,7 @@ def serving(
 
 @dataclass(frozen=True, slots=True)
 class _NamedServer:
-    """Answers requests for the server's names."""
+    """An application that answers only requests for the server's names."""
 
     app: ASGIApp
     names: Collection[str]

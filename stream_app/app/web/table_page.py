@@ -160,7 +160,7 @@ class MatchingRows:
 
 
 class _PageClosedError(Exception):
-    """Ends a read before it has read all rows."""
+    """The end of a read before it has read all rows."""
 
 
 def rows_of(

@@ -42,7 +42,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Parts:
-    """Reads parts of a page, and records those that cannot be read."""
+    """A reader of a page's parts, which records those that cannot be read."""
 
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
 

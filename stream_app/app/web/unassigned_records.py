@@ -63,7 +63,7 @@ def with_refused(
 
 @dataclass(slots=True)
 class UnassignedRecords:
-    """Caches the facts until the folder changes. Thread-safe.
+    """A cache of the facts, valid until the folder changes. Thread-safe.
 
     Attributes:
         quarantine: opens the quarantine; returns None without one.

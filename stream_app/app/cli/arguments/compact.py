@@ -159,7 +159,7 @@ def _row_order(args: argparse.Namespace) -> RowOrder | None:
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Table options and Spark settings."""
+    """Return the table options and the Spark settings of ``--set``."""
     settings = {}
     for word in words:
         key, sign, value = word.partition("=")

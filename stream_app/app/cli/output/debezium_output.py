@@ -41,7 +41,7 @@ _KINDS = pa.array([kind.short for kind in RowKind])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumMessages:
-    """Converts the changes of one table to messages.
+    """A converter of one table's changes to messages.
 
     Attributes:
         table: the table's folder, …/db.db/table, for the field ``source``.

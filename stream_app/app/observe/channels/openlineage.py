@@ -98,7 +98,7 @@ class WrittenTable:
 
 
 class _EventSender:
-    """Sends events in a separate thread, one after the other.
+    """A sender of events, one after the other in a separate thread.
 
     Attributes:
         problem: why the last event was not sent, or None if it was.
@@ -152,7 +152,7 @@ class _EventSender:
 
 @dataclass(slots=True, kw_only=True)
 class LineageEvents(JobListener):
-    """Makes the events of one run, and sends them.
+    """The lineage events of one run, from their making to their sending.
 
     The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 
@@ -327,7 +327,7 @@ class LineageEvents(JobListener):
 
 
 def dataset_name(location: str) -> tuple[str, str]:
-    """Namespace and name of a folder: ``("s3://bucket", "lake/shop.db/orders")``."""
+    """Return the namespace and name of a folder: ``("s3://bucket", "lake/shop.db/orders")``."""
     parts = urlsplit(location)
     if parts.netloc:
         return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")

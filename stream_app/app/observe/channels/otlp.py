@@ -107,6 +107,8 @@ _NS = 1_000_000
 
 @dataclass(slots=True)
 class _OpenEpoch:
+    """An epoch whose span may get the reports of further tables."""
+
     epoch: int
     root: Span
     ends_ms: int
@@ -127,7 +129,7 @@ class _OpenEpoch:
 
 @dataclass(slots=True)
 class EpochTraces(JobListener):
-    """Makes spans; OpenTelemetry's threads send them.
+    """The traces of a job's epochs, whose spans OpenTelemetry's threads send.
 
     The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 

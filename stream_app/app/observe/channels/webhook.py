@@ -81,7 +81,7 @@ class _Growth:
 
 @dataclass(slots=True)
 class Webhook(JobListener):
-    """Creates notices from a job's events, and sends them.
+    """A sender of notices, which it creates from a job's events.
 
     Attributes:
         job: the job's name, which each notice contains.

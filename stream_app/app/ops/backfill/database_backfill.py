@@ -164,7 +164,7 @@ class DatabaseBackfill:
 
 @dataclass(slots=True)
 class _DifferingRows:
-    """Reads the rows of differing keys from the database.
+    """The database's rows of keys that differ.
 
     Attributes:
         table_side, source_side: the table's and the database's side of the comparison.

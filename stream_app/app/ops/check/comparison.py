@@ -104,7 +104,7 @@ class ComparedTable:
 
 @dataclass(slots=True)
 class Comparison:
-    """Compares the tables of one job.
+    """The comparison of one job's tables with their topics.
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.

@@ -133,7 +133,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSums:
-    """Implements `SummedSide`.
+    """The `SummedSide` of a database.
 
     Attributes:
         relations: the definitions of the database's tables.

@@ -34,7 +34,7 @@ CHUNK_ROWS = 200_000
 
 
 class SourceReplay:
-    """Decodes a table's messages, as its job does, into sorted runs beside the table.
+    """A decoding of a table's messages, as its job does it, into sorted runs beside the table.
 
     Attributes:
         count: the number of changes so far.

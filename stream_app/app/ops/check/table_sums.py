@@ -26,7 +26,7 @@ from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """Implements `SummedSide`.
+    """The `SummedSide` of a version of a table.
 
     Attributes:
         version: the version; the latest one moves with the table's commits.

@@ -29,7 +29,7 @@ _ROW, _OFFSET = "_ROW", "_OFFSET"
 
 @dataclass(frozen=True, slots=True)
 class LaterChanges:
-    """Compares quarantined changes with later messages.
+    """The comparison of quarantined changes with later messages.
 
     Attributes:
         decode: decodes messages without the table's filter, because a row that it drops is a newer

@@ -138,7 +138,7 @@ def _key_and_value_or_none(text: str, example: str) -> tuple[str, str | None]:
 
 
 class _Append(argparse.Action):
-    """Collects the changes of all arguments in one list, in their order."""
+    """An action that collects the changes of all arguments in one list, in their order."""
 
     def __call__(
         self,
