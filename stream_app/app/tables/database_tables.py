@@ -157,9 +157,7 @@ class DatabaseTables:
             table = self._open(name)
         except TableNotFoundError:
             return database_table_schema(self.tables, name, sources, self.clock)
-        schema = next_schema(
-            table, _missing_made_columns(self.tables.sync, name, table.schema.fields)
-        )
+        schema = next_schema(table, _missing_columns(self.tables.sync, name, table.schema.fields))
         return replace(self._with_configured_options(name, table).schema, fields=schema.fields)
 
     def begin_with(
@@ -294,7 +292,7 @@ class DatabaseTables:
     def _with_made_columns(self, name: str) -> FileStoreTable:
         """Open a table, and add the made columns that it lacks."""
         table = self._open(name)
-        if added := _missing_made_columns(self.tables.sync, name, table.schema.fields):
+        if added := _missing_columns(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
             table = self._open(name)
         return self._with_configured_options(name, table)
@@ -323,7 +321,7 @@ class DatabaseTables:
         self.state_file.update(origins=dict(self._taken), refused=all_refused)
 
 
-def _missing_made_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
     rules = rules_of_new_table(sync, name, columns).rules
     history_names = () if rules.history is None else rules.history.names
