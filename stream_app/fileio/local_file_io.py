@@ -60,7 +60,7 @@ class LocalFileIO:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Link a finished temporary file to the name; the link fails if the name is taken."""
-        temporary = self._temporary(path, data)
+        temporary = self._write_temporary(path, data)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -75,7 +75,7 @@ class LocalFileIO:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        os.replace(self._temporary(path, data), path)
+        os.replace(self._write_temporary(path, data), path)
         _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
@@ -132,7 +132,7 @@ class LocalFileIO:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
 
-    def _temporary(self, path: str, data: bytes) -> str:
+    def _write_temporary(self, path: str, data: bytes) -> str:
         folder, slash, name = path.rpartition("/")
         temporary = f"{folder}{slash}.{name}.{uuid.uuid4()}.tmp"
         try:

@@ -112,10 +112,10 @@ class KeyValueFileReader(Protocol):
         ...
 
 
-class RowPlaceReader(Protocol):
+class RowPositionReader(Protocol):
     """Reads the rows of one bucket with their places."""
 
-    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the live rows of a data file, and their places in the file.
 
         Rows whose keys are not looked up may be missing.

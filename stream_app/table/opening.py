@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.catalog_registry import catalog_of
-from stream_app.catalog.catalogs_file import named_catalog, parted_name
+from stream_app.catalog.catalogs_file import catalog_of_name, split_table_name
 from stream_app.catalog.environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock, SystemClock
@@ -116,8 +116,8 @@ def open_named_table(
             raise UsageError(f"{name!r} is not a name in a catalog", fix="write DATABASE.TABLE")
         options = {**(file_io_options or {}), **catalog}
         return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
-    if (parts := parted_name(name)) and not Path(name).exists():
-        return open_in_catalog(named_catalog(parts[0], clock, os.environ), parts[1], clock)
+    if (parts := split_table_name(name)) and not Path(name).exists():
+        return open_in_catalog(catalog_of_name(parts[0], clock, os.environ), parts[1], clock)
     return open_table(name, clock, file_io_options=file_io_options)
 
 

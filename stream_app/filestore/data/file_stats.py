@@ -41,7 +41,7 @@ class FileStats:
                 key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
         # A column that the file lacks is not a key column: another file may have its value.
         by_name = dict(zip(names, key_stats, strict=True))
-        return self._by_name(file, schema, by_name, missing_is_null=False)
+        return self._stats_by_name(file, schema, by_name, missing_is_null=False)
 
     def of_all_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Return statistics of all columns, which include deletes and older versions."""
@@ -52,10 +52,12 @@ class FileStats:
             by_column = {
                 name: stats for name, stats in by_column.items() if name in file.write_cols
             }
-        values = self._by_name(file, schema, by_column, missing_is_null=file.write_cols is None)
+        values = self._stats_by_name(
+            file, schema, by_column, missing_is_null=file.write_cols is None
+        )
         return values | self.keys(file)
 
-    def _by_name(
+    def _stats_by_name(
         self,
         file: DataFileMeta,
         schema: TableSchema,

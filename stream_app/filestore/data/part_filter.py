@@ -14,16 +14,16 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
-from stream_app.format.parquet.row_ranges import RowPlaces
 from stream_app.model.schema.data_type import DataField, DataType
 
-_PLACE = "\0place"
+_POSITION = "\0position"
 """A name that no column has."""
 ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 """The columns to read, and their counterparts in the file."""
@@ -81,16 +81,16 @@ class _PassingParts:
             for part in parts
         )
 
-    def _rows(self, values: pa.RecordBatch) -> RowPlaces:
+    def _rows(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(now for now, _ in self.pairs)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
         columns = conformed_batch(values, pa.schema(stored)).columns
         numbered = pa.table(
             [*columns, pa.array(np.arange(values.num_rows))],
-            names=[*(field.name for field in fields), _PLACE],
+            names=[*(field.name for field in fields), _POSITION],
         )
-        passing: RowPlaces = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        passing: Int64s = numbered.filter(self.condition.expression).column(_POSITION).to_numpy()
         return passing
 
 

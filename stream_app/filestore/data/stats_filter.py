@@ -50,9 +50,9 @@ class StatsFilter:
         # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [
             _FORMAT.make_fragment(
-                str(place), _NO_FILES, partition_expression=self._guarantee(stats)
+                str(index), _NO_FILES, partition_expression=self._guarantee(stats)
             )
-            for place, stats in enumerate(candidates)
+            for index, stats in enumerate(candidates)
         ]
         if not fragments:
             return []
@@ -116,12 +116,12 @@ def stats_by_name(
     return {
         now.name: ColumnStats(null_count=row_count)
         if then is None
-        else _as_of_today(next(remaining), then.data_type, now.data_type)
+        else _with_current_type(next(remaining), then.data_type, now.data_type)
         for now, then in columns
     }
 
 
-def _as_of_today(stats: ColumnStats, then: DataType, now: DataType) -> ColumnStats:
+def _with_current_type(stats: ColumnStats, then: DataType, now: DataType) -> ColumnStats:
     if not keeps_values(then, now):
         return UNKNOWN_STATS
     if now.root is not TypeRoot.DECIMAL:

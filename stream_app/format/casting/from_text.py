@@ -81,7 +81,7 @@ def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
     if not pc.all(usual).as_py():
-        values = _one_by_one(values, lambda text: _plain_float(text, wanted), pa.string())
+        values = _parse_each(values, lambda text: _plain_float(text, wanted), pa.string())
     return values.cast(arrow_type(wanted))
 
 
@@ -103,7 +103,7 @@ def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
     """Parse decimals, rounded half up; a number with too many digits becomes null."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
-        return _one_by_one(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
+        return _parse_each(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
     return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), wanted)
 
 
@@ -140,7 +140,7 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     return values
 
 
-def _one_by_one(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
+def _parse_each(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
     """Convert texts one by one, for batches that have a text of unusual form."""
     encoded = values.dictionary_encode()
     distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)

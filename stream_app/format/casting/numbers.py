@@ -47,7 +47,7 @@ def float_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
     """Cut towards zero; TINYINT and SMALLINT get the low bits of the INT."""
     kind = arrow_type(wanted)
     longs = wanted.root is TypeRoot.BIGINT
-    integers = _saturated(numbers_of(values).astype(np.float64), longs=longs)
+    integers = _saturate(numbers_of(values).astype(np.float64), longs=longs)
     return array_of_numbers(integers.astype(kind.to_pandas_dtype()), values, kind)
 
 
@@ -101,10 +101,10 @@ def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
 
 def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Change precision and scale, rounded half up; a number with too many digits becomes null."""
-    return fitted_decimal(_wide(values), wanted)
+    return fitted_decimal(_widen(values), wanted)
 
 
-def _wide(values: pa.Array) -> pa.Array:
+def _widen(values: pa.Array) -> pa.Array:
     """Widen the decimals, for rounding and another scale."""
     return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
 
@@ -127,7 +127,7 @@ def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
 def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     """Cut towards zero, and keep the low bits."""
     kind = arrow_type(wanted)
-    integers = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
+    integers = pc.trunc(_widen(values)).cast(pa.decimal128(38, 0))
     return array_of_numbers(low_words(integers).astype(kind.to_pandas_dtype()), values, kind)
 
 
@@ -149,7 +149,7 @@ def low_words(decimals: pa.Array) -> Int64s:
     return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
 
 
-def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
+def _saturate(numbers: Doubles, *, longs: bool) -> Int64s:
     low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
     truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
     above, below = truncated >= float(high), truncated <= float(low)

@@ -135,10 +135,10 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     if rule is not None:
         return rule(values, stored, wanted)
     assert stored.is_nested, "it was asked before"
-    return _rebuilt(values, stored, wanted)
+    return _cast_nested(values, stored, wanted)
 
 
-def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def _cast_nested(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     """Return nested values with another type's members, found by id; missing ones are null."""
     kind = arrow_type(wanted)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset

@@ -31,11 +31,11 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType)
         move = instants if wanted.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
         ticks = move(ticks, unit)
     if wanted.precision < stored.precision:
-        ticks = _cut(ticks, unit, wanted.precision)
+        ticks = _truncate(ticks, unit, wanted.precision)
     return timestamps(ticks, unit, values, wanted)
 
 
-def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
+def _truncate(ticks: Int64s, unit: str, precision: int) -> Int64s:
     """Truncate fractions of a second as Java does.
 
     Java keeps a fraction whose nanoseconds have at most `precision` digits, and truncates

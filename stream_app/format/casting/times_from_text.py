@@ -61,7 +61,7 @@ def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     matched = pc.extract_regex(first, _DATE)
     refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
     year = integers_of_digits(regex_group(matched, "year"))
-    month, day = (_or_one(regex_group(matched, name)) for name in ("month", "day"))
+    month, day = (_digits_or_one(regex_group(matched, name)) for name in ("month", "day"))
     exists = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     exists &= day <= _month_days(year, np.clip(month, 1, 12))
     refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
@@ -120,7 +120,7 @@ def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
     numeric, numbers = _as_numbers(values, _BIGINT, wanted, numeric)
     matched = pc.extract_regex(values, _TIMESTAMP)
     refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
-    seconds, nanos, exists = _spelled(matched)
+    seconds, nanos, exists = _parse_parts(matched)
     refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
     if is_local:
         seconds = instants(seconds, "s")
@@ -137,7 +137,7 @@ def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
     return _from_seconds(seconds, nanos, values, wanted)
 
 
-def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
+def _parse_parts(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     """Return local seconds since 1970, nanoseconds, and whether the text names an existing time.
 
     A day that the month lacks becomes its last day, and 24:00:00 the next midnight.
@@ -193,7 +193,7 @@ def _as_numbers(
     return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
 
 
-def _or_one(texts: pa.Array) -> Int64s:
+def _digits_or_one(texts: pa.Array) -> Int64s:
     filled = pc.coalesce(texts, pa.scalar("1"))
     return integers_of_digits(pc.if_else(pc.equal(filled, ""), "1", filled))
 

@@ -196,8 +196,8 @@ def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
             continue
         numbers, digits = piece
         sizes, signs = np.abs(numbers), np.sign(numbers)
-        for place in range(digits - 1, -1, -1):
-            columns.append((ord("0") + signs * (sizes // 10**place % 10)).astype(np.uint8))
+        for power in range(digits - 1, -1, -1):
+            columns.append((ord("0") + signs * (sizes // 10**power % 10)).astype(np.uint8))
     block = np.ascontiguousarray(np.stack(columns, axis=1))
     width = pa.binary(block.shape[1])
     lines = pa.FixedSizeBinaryArray.from_buffers(width, len(like), [None, pa.py_buffer(block)])

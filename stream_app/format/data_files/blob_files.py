@@ -94,8 +94,8 @@ class BlobIndex:
         parts = pa.BinaryArray.from_buffers(
             pa.binary(), 3 * len(held), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
-        places = np.where(wanted >= 0, 3 * (np.cumsum(wanted >= 0) - 1) + 1, 0)
-        return parts.take(pa.array(places, mask=wanted < 0))
+        part_numbers = np.where(wanted >= 0, 3 * (np.cumsum(wanted >= 0) - 1) + 1, 0)
+        return parts.take(pa.array(part_numbers, mask=wanted < 0))
 
     def _bytes_of(self, source: Source, held: Rows, sizes: Rows) -> bytes:
         """Return the records of rows; adjacent records take one request."""
@@ -179,8 +179,8 @@ def zigzag_varints(data: bytes) -> Rows:
     begins = np.append(0, ends[:-1] + 1)
     if not len(ends) or ends[-1] != len(raw) - 1 or (ends - begins >= _VARINT_BYTES_MAX).any():
         raise damaged_file_error("the index of a file of BLOBs is cut off")
-    places = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
-    bits = (raw & 0x7F).astype(np.uint64) << (7 * places).astype(np.uint64)
+    byte_numbers = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
+    bits = (raw & 0x7F).astype(np.uint64) << (7 * byte_numbers).astype(np.uint64)
     packed = np.bitwise_or.reduceat(bits, begins)
     numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
     return numbers.view(np.int64)
@@ -215,10 +215,10 @@ class BlobFiles:
             fix="write the table with Paimon's own engines, or make the column BYTES",
         )
 
-    def placed_batches(
+    def numbered_batches(
         self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
+        """See `DataFileFormat.numbered_batches`."""
         if len(wanted.fields) != 1:
             raise damaged_file_error(
                 f"a file of BLOBs has one column, and its manifest says {len(wanted.fields)}"

@@ -21,10 +21,10 @@ def with_whole_variants(batch: pa.RecordBatch, wanted: Sequence[pa.Field]) -> pa
     Raises:
         CorruptFileError: the parts of a value contradict each other.
     """
-    for place, field in enumerate(wanted):
-        column = batch.column(place)
+    for index, field in enumerate(wanted):
+        column = batch.column(index)
         if is_variant(field.type) and not is_variant(column.type):
-            batch = batch.set_column(place, field.name, _as_variant(column, field.name))
+            batch = batch.set_column(index, field.name, _as_variant(column, field.name))
     return batch
 
 

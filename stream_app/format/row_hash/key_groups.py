@@ -79,7 +79,7 @@ def hashed_rows(
     return counted
 
 
-def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
+def group_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
     """Return the rows of each key."""
     rows_by_key: dict[bytes, HashedRows] = {}
     for row, count in rows.items():

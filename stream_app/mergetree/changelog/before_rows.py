@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import RowPlaceReader
+from stream_app.mergetree.file_access import RowPositionReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, rows_at
@@ -38,7 +38,7 @@ class RowsAbove:
     """
 
     layout: KeyValueLayout
-    files: RowPlaceReader
+    files: RowPositionReader
     above: Sequence[DataFileMeta]
     key_of: KeyOrder
     places_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
@@ -91,7 +91,7 @@ class RowsAbove:
     def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.above.index(file), pa.int32())
-            for batch, places in self.files.read_places(file):
+            for batch, places in self.files.read_with_positions(file):
                 marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
                 yield marked.append_column(_PLACE, pa.array(places))
 

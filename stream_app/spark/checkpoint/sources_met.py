@@ -12,7 +12,7 @@ SourcesMet = Mapping[str, Collection[str]]
 """Topic → names of the source tables whose rows it has brought."""
 
 
-def with_seen(
+def add_source_tables_seen(
     met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
     """Return the known source tables of a table, extended by those of another epoch."""

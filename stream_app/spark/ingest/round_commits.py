@@ -149,7 +149,7 @@ class RoundCommits(Generic[Messages]):
             while pending:
                 begun = pending[: self.tables.commits_at_once]
                 del pending[: len(begun)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._commit_in_thread, begun)
+                outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, begun)
                 for result, outcome in zip(begun, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
@@ -186,32 +186,38 @@ class RoundCommits(Generic[Messages]):
             self._complete(result)
             result.feed.listener.epoch(outcome)
 
-    def _commit_in_thread(self, result: TableResult) -> _Outcome:
-        """Commit a table's result, in a thread."""
-        with logging_about(table=result.feed.table_job.table.label, epoch=self.decoded.epoch):
-            return self._commit_or_error(result)
-
-    def _commit_or_error(self, result: TableResult) -> _Outcome:
+    def _outcome_of(self, result: TableResult) -> _Outcome:
+        """Commit a table's result in a thread, and return its report or its error."""
         job = result.feed.table_job
         try:
-            with ExitStack() as uncommitted:
-                uncommitted.callback(result.discard)
-                if result.output.failure is not None:
-                    raise result.output.failure
-                if self._follow_source(result):
-                    return None
-                if self._is_overtaken(result, job.follow_and_wait()):
-                    return None
-                if result.output.bad:  # counted here: a further round would count them once more
-                    bad = result.output.bad_records().sort_by(SOURCE_ORDER)
-                    result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
-                uncommitted.pop_all()  # a commit that fails discards its own files
-            report = self._commit(result)
-            job.upkeep.after_commit()
+            with logging_about(table=job.table.label, epoch=self.decoded.epoch):
+                return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
         except BaseException as error:
             return error
+
+    def _commit_if_current(self, result: TableResult) -> EpochReport | None:
+        """Commit a table's result; without a commit, delete its files.
+
+        Returns:
+            None if the rows must be written anew.
+        """
+        job = result.feed.table_job
+        with ExitStack() as uncommitted:
+            uncommitted.callback(result.discard)
+            if result.output.failure is not None:
+                raise result.output.failure
+            if self._follow_source(result):
+                return None
+            if self._is_overtaken(result, job.follow_and_wait()):
+                return None
+            if result.output.bad:  # counted here: a further round would count them once more
+                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
+            uncommitted.pop_all()  # a commit that fails discards its own files
+        report = self._commit(result)
+        job.upkeep.after_commit()
         return report
 
     def _follow_source(self, result: TableResult) -> bool:
@@ -221,7 +227,7 @@ class RoundCommits(Generic[Messages]):
             WrongSourceError: the table cannot follow its source.
         """
         feed, counts = result.feed, result.output.counts
-        if feed.has_others(result.plan, counts):
+        if feed.has_other_sources(result.plan, counts):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:

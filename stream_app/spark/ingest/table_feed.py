@@ -127,12 +127,12 @@ class TableFeed:
             previous = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous.next_sequence_number
-        self._plan = plan = previous.of_next_epoch(
+        self._plan = plan = previous.for_next_epoch(
             next_sequence_number, self.table_job.bucket_basis
         )
         return plan
 
-    def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+    def has_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
         """Return whether rows must be written again, without those of other source tables.
 
         Raises:

@@ -132,7 +132,7 @@ class VersionScan:
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
         row_kind = self.shown.row_kind
-        return SplitRead(self.table, _of_table(columns), self.row_filter, row_kind)
+        return SplitRead(self.table, _table_columns(columns), self.row_filter, row_kind)
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,10 @@ class ChangesScan:
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
-        read = IncrementalRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
         streams = read.streams(wanted, mode)
-        places = range(0, len(streams), _STREAMS_OF_A_PART)
-        return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
+        starts = range(0, len(streams), _STREAMS_OF_A_PART)
+        return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
 
     def read(
         self,
@@ -229,7 +229,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
-    versioned, snapshot = _at(table, choice)
+    versioned, snapshot = _version_of(table, choice)
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
@@ -238,7 +238,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
 
 
-def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
+def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
     """Return the version; without a snapshot, the latest one at planning time."""
     if isinstance(choice, LatestCompacted):
         return latest_compacted(table)
@@ -257,5 +257,5 @@ def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]
     return texts
 
 
-def _of_table(columns: Sequence[str]) -> tuple[str, ...]:
+def _table_columns(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in columns if name != ROW_KIND)

@@ -46,7 +46,7 @@ from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 
 @dataclass(slots=True, kw_only=True)
 class LookupReader:
-    """Implements `mergetree.file_access.RowPlaceReader`.
+    """Implements `mergetree.file_access.RowPositionReader`.
 
     Attributes:
         columns, system: the columns to read; see `FileStoreTable.bucket_files`.
@@ -65,8 +65,8 @@ class LookupReader:
     copies: LookupCopies | None
     _wanted: WantedKeys | None = field(init=False, default=None)
 
-    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """See `RowPlaceReader.read_places`."""
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """See `RowPositionReader.read_with_positions`."""
         way = part_to_read(
             keys=self.key_count,
             file_rows=file.row_count,
@@ -75,7 +75,7 @@ class LookupReader:
         )
         match way:
             case LookupPart.WHOLE:
-                return self._files().read_places(file)
+                return self._files().read_with_positions(file)
             case LookupPart.PARTS:
                 return self._rows_of_parts(file)
             case LookupPart.COPY:
@@ -89,7 +89,7 @@ class LookupReader:
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         first = self.table.schema.trimmed_primary_keys[0]
-        return self._files(PartsOfKeys(first, self._keys())).read_places(file)
+        return self._files(PartsOfKeys(first, self._keys())).read_with_positions(file)
 
     def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
@@ -226,7 +226,7 @@ def _reader_of_keys(
             vectors=vectors,
             copies=copies,
         )
-        return (rows for rows, _ in reader.read_places(file))
+        return (rows for rows, _ in reader.read_with_positions(file))
 
     return rows_of
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.clock import Clock
-from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key
+from stream_app.format.row_hash.key_groups import HashedRows, group_by_key
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 
 ROWS_MAX = 200_000
@@ -101,14 +101,16 @@ def compare_sums(
     )
     if not read_groups:
         return SumComparison(total=total, groups=(len(differing), 0))
-    first_rows = hashed_by_key(source.rows(read_groups))
-    table_rows = hashed_by_key(table.rows(read_groups))
+    first_rows, table_rows = (
+        group_by_key(source.rows(read_groups)),
+        group_by_key(table.rows(read_groups)),
+    )
     differing_keys, moving_keys = _differing(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        table_rows = hashed_by_key(table.rows(read_groups))
-        source_rows = hashed_by_key(source.rows(read_groups))
+        table_rows = group_by_key(table.rows(read_groups))
+        source_rows = group_by_key(source.rows(read_groups))
         moving_keys |= {
             key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
         }
