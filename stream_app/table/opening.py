@@ -80,16 +80,16 @@ def open_in_catalog(
         UsageError, StorageError: as `open_table`.
     """
     name, mark, branch = identifier.table.partition(BRANCH_MARK)
-    place = catalog.table(replace(identifier, table=name))
-    if place is not None and mark:
-        place = replace(place, location=f"{place.location}{mark}{branch}")
-    if place is None:
+    catalog_table = catalog.table(replace(identifier, table=name))
+    if catalog_table is not None and mark:
+        catalog_table = replace(catalog_table, location=f"{catalog_table.location}{mark}{branch}")
+    if catalog_table is None:
         raise TableNotFoundError(
             f"the catalog has no table {identifier}",
             where=catalog.label,
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
-    return _opened(place, clock)
+    return _opened(catalog_table, clock)
 
 
 def open_named_table(
@@ -121,14 +121,14 @@ def open_named_table(
     return open_table(name, clock, file_io_options=file_io_options)
 
 
-def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
+def _opened(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_table(
-        place.location,
+        catalog_table.location,
         clock,
-        file_io_options=place.file_io_options,
-        option_source=place.option_source,
+        file_io_options=catalog_table.file_io_options,
+        option_source=catalog_table.option_source,
     )
-    return replace(table, environment=place.environment)
+    return replace(table, environment=catalog_table.environment)
 
 
 def _no_branch(root: str, branch: str) -> TableNotFoundError:
@@ -231,7 +231,7 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: stream_app cannot write the table.
     """
-    place = CatalogTable(
+    catalog_table = CatalogTable(
         location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
     )
     _check_new(wanted)
@@ -244,8 +244,8 @@ def create_or_open(
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
-                return _opened(place, clock).with_options(wanted.options)
-    return _fitting(_opened(place, clock), wanted)
+                return _opened(catalog_table, clock).with_options(wanted.options)
+    return _fitting(_opened(catalog_table, clock), wanted)
 
 
 def create_or_open_in_catalog(

@@ -80,5 +80,5 @@ def _move(name: str, position: Position) -> dict[str, object]:
     return {
         "fieldName": name,
         "referenceFieldName": position.neighbour or None,
-        "type": position.place.name,
+        "type": position.move_type.name,
     }

@@ -163,17 +163,17 @@ class AvroFiles:
         return AvroSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, wanted: DataFileRead
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
-        rows_read, fields = 0, wanted.fields
+        rows_read, fields = 0, request.fields
         for records in record_blocks(source.read()):
-            for batch in batch_pieces(_columns(records, fields), wanted.batch_rows):
+            for batch in batch_pieces(_columns(records, fields), request.batch_rows):
                 yield rows_read, batch
                 rows_read += batch.num_rows
-        if rows_read != wanted.row_count:
+        if rows_read != request.row_count:
             raise damaged_file_error(
-                f"a data file has {rows_read} rows, and its manifest says {wanted.row_count}"
+                f"a data file has {rows_read} rows, and its manifest says {request.row_count}"
             )
 
 

@@ -115,7 +115,7 @@ class PagedGroups:
         self._tested = [name for name, _ in choice.columns]
         self._judge = choice.judge if set(self._tested) < set(columns) else None
 
-    def wanted(self, group: int) -> WantedRows:
+    def wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
 
         Raises:

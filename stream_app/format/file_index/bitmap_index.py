@@ -144,10 +144,10 @@ def _join_numbers(encoded: pa.Array, *numbers: Ints) -> pa.Array:
 
 
 def _concatenate(entries: pa.Array, order: Ints) -> bytes:
-    taken = entries.take(pa.array(order))
-    _, bounds, data = taken.buffers()
-    ends = np.frombuffer(bounds, dtype=np.int32)[taken.offset : taken.offset + len(taken) + 1]
-    return b"" if data is None or not len(taken) else data.to_pybytes()[ends[0] : ends[-1]]
+    ordered = entries.take(pa.array(order))
+    _, bounds, data = ordered.buffers()
+    ends = np.frombuffer(bounds, dtype=np.int32)[ordered.offset : ordered.offset + len(ordered) + 1]
+    return b"" if data is None or not len(ordered) else data.to_pybytes()[ends[0] : ends[-1]]
 
 
 @dataclass(slots=True)

@@ -164,8 +164,9 @@ class TableFeed:
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table_job.table, description)
         self.table_job.adopt()
-        before, now = plan.table.schema.fields.names, self.table_job.table.schema.fields.names
-        self._new_columns.update(set(now).difference(before))
+        old_names = plan.table.schema.fields.names
+        new_names = self.table_job.table.schema.fields.names
+        self._new_columns.update(set(new_names).difference(old_names))
         if self.table_job.table is not plan.table:
             return True
         return not plan.first_offsets and not self.table_job.buckets_stand(

@@ -111,19 +111,19 @@ class LookupReader:
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
-                for batch, places in copy.rows_of(hashes, names):
-                    is_live = np.ones(len(places), np.bool_)
+                for batch, positions in copy.rows_of(hashes, names):
+                    is_live = np.ones(len(positions), np.bool_)
                     if vector is not None:
-                        first, last = int(places[0]), int(places[-1])
-                        is_live = vector.keep_mask(first, last - first + 1)[places - first]
-                    yield batch.filter(pa.array(is_live)), places[is_live]
-                    end = int(places[-1]) + 1
+                        first, last = int(positions[0]), int(positions[-1])
+                        is_live = vector.keep_mask(first, last - first + 1)[positions - first]
+                    yield batch.filter(pa.array(is_live)), positions[is_live]
+                    end = int(positions[-1]) + 1
                 return
         except BROKEN as error:
             self.copies.forget(copied, error)
-        for batch, places in self._rows_of_parts(file):
-            is_unread = places >= end
-            yield batch.filter(pa.array(is_unread)), places[is_unread]
+        for batch, positions in self._rows_of_parts(file):
+            is_unread = positions >= end
+            yield batch.filter(pa.array(is_unread)), positions[is_unread]
 
     def _copied_files(self) -> BucketFiles:
         """Return the access to files by a local copy's columns: only the key, or whole rows."""
