@@ -129,7 +129,7 @@ def folder(setting: Setting) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
             raise WrongValueError(
                 f"{location!r} is not a folder: give a path, s3://BUCKET/PATH, hdfs://HOST/PATH or "
-                "another that Spark's Hadoop knows"
+                "another scheme that Spark's Hadoop supports"
             )
         return location.rstrip("/")
     try:
