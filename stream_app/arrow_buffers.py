@@ -126,8 +126,8 @@ def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
     # Slices alternate with the gaps between them, and only the slices are wanted.
     bounds = np.stack([starts, ends], axis=1).reshape(-1).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
-    both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-    return both.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
+    alternating = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    return alternating.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
 
 
 def children_of(rows: pa.Array) -> list[pa.Array]:

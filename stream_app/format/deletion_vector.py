@@ -109,8 +109,8 @@ class DeletionVector:
             return DeletionVector(left | right)
         if isinstance(left, FrozenBitMap64) and isinstance(right, FrozenBitMap64):
             return DeletionVector(left | right)
-        both = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
-        return DeletionVector.of_positions(both, bitmap64=True)
+        positions = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
+        return DeletionVector.of_positions(positions, bitmap64=True)
 
 
 def live_rows(

@@ -167,20 +167,20 @@ class SparkCompactionQueue:
 
     def _take_joinable(self, first: QueuedCompaction) -> list[_QueuedRequest]:
         """Remove from the queue the requests that can share a job with this one."""
-        taken: list[_QueuedRequest] = []
+        requests: list[_QueuedRequest] = []
         sizes = [_size(first)]
         with self._lock:  # else `close` would miss a request that is out of the queue
             while True:
                 try:
                     following = self._queue.get_nowait()
                 except queue.Empty:
-                    return taken
+                    return requests
                 if following.compaction is not None:
                     sizes.append(_size(following.compaction))
-                if shared_count(sizes) < len(taken) + 2:
+                if shared_count(sizes) < len(requests) + 2:
                     self._queue.put(following)  # its rank keeps its turn
-                    return taken
-                taken.append(following)
+                    return requests
+                requests.append(following)
 
     def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""

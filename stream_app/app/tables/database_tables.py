@@ -210,8 +210,8 @@ class DatabaseTables:
             return dict(self._taken)
         return {at: name for at, name in self._taken.items() if ghost_of(at.table)}
 
-    def unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """See `Newcomers.unreadable`."""
+    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.quarantine_unreadable`."""
         parts = of_each_origin(self.tables.source_facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)

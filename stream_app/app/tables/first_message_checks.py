@@ -33,7 +33,11 @@ from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.column_remarks import TableRemark, only_read, remarks_of_existing
+from stream_app.planning.sync.column_remarks import (
+    TableRemark,
+    remarks_of_existing,
+    remarks_of_snapshot_columns,
+)
 from stream_app.planning.sync.partition_roots import (
     PUBLISH_FIX,
     SeenTable,
@@ -180,7 +184,7 @@ def read_alone(
     newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
     if reads[newest + 1 :].count(False) == 0:
         return []
-    return only_read(described(is_read=True), described(is_read=False))
+    return remarks_of_snapshot_columns(described(is_read=True), described(is_read=False))
 
 
 def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:

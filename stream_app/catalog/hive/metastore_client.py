@@ -65,7 +65,7 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class MetastoreClient:
-    """Calls the first metastore that accepts a connection. Threads may share it.
+    """A client of the first metastore that accepts a connection. Threads may share it.
 
     A failed connection is closed. If it was idle before, the call is repeated once on a new one,
     because a metastore closes idle connections. Each call of this package may be repeated: a lock

@@ -53,11 +53,13 @@ class RestEnvironment:
         answer = self.api.get(*table_path(self.identifier, "snapshot"))
         if answer.is_missing("SNAPSHOT"):
             return None
-        self._check_there(answer)
+        self._check_table_exists(answer)
         if answer.value.get("snapshot") is None:
             return None
-        counted = answer.field("snapshot", dict)  # the snapshot, with the totals of its files
-        return decode_snapshot(orjson.dumps(counted.get("snapshot")))
+        snapshot_object = answer.field(
+            "snapshot", dict
+        )  # the snapshot, with the totals of its files
+        return decode_snapshot(orjson.dumps(snapshot_object.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
         """See `SnapshotLoader.roll_back`."""
@@ -69,7 +71,7 @@ class RestEnvironment:
                 where=answer.where,
                 fix="roll back to a snapshot that has not expired",
             )
-        self._check_there(answer)
+        self._check_table_exists(answer)
 
     def publish_snapshot(
         self,
@@ -87,7 +89,7 @@ class RestEnvironment:
             "statistics": [_statistics_object(partition) for partition in statistics()],
         }
         answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
-        self._check_there(answer)
+        self._check_table_exists(answer)
         return bool(answer.field("success", bool))
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
@@ -112,10 +114,10 @@ class RestEnvironment:
                 where=answer.where,
                 fix="compare the table's columns in the catalog with the change",
             )
-        self._check_there(answer)
+        self._check_table_exists(answer)
         return None
 
-    def _check_there(self, answer: JsonAnswer) -> None:
+    def _check_table_exists(self, answer: JsonAnswer) -> None:
         if answer.status == MISSING:
             raise TableNotFoundError(
                 f"the catalog has no table {self.identifier} any more, or another of this name",

@@ -43,7 +43,7 @@ _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 @dataclass(frozen=True)
 class DataFileReader:
-    """Reads columns of data files in one layout.
+    """A reader of columns of data files in one layout.
 
     Attributes:
         columns: the table's columns to read, in the layout's order.
@@ -185,13 +185,13 @@ class DataFileReader:
         return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
-    def _stored_column(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
-        then = by_id.get(now.field_id)
-        if then is None or can_be_read_as(then.data_type, now.data_type):
-            return then
+    def _stored_column(by_id: Mapping[int, DataField], column: DataField) -> DataField | None:
+        stored_column = by_id.get(column.field_id)
+        if stored_column is None or can_be_read_as(stored_column.data_type, column.data_type):
+            return stored_column
         raise UnsupportedTableError(
-            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-            f"Paimon does not turn into {now.data_type.as_nullable()}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}, "
+            f"which Paimon does not turn into {column.data_type.as_nullable()}",
             fix=_CHANGE_BACK,
         )
 
@@ -203,22 +203,23 @@ class DataFileReader:
         stored_schema = stored_fields(column for column in stored if column)
         batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
         system_columns, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
-        wanted = list(self.layout_schema)[len(system) :]
+        fields = list(self.layout_schema)[len(system) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
-            if then is None
-            else _cast(next(present), then, now)
-            for then, now, field in zip(stored, self.columns, wanted, strict=True)
+            if stored_column is None
+            else _cast(next(present), stored_column, column)
+            for stored_column, column, field in zip(stored, self.columns, fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays([*system_columns, *columns], schema=self.layout_schema)
 
 
-def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
+def _cast(values: pa.Array, stored_column: DataField, column: DataField) -> pa.Array:
     try:
-        return read_as(values, then.data_type, now.data_type)
+        return read_as(values, stored_column.data_type, column.data_type)
     except CastError as error:
         raise UnsupportedTableError(
-            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}: "
+            f"{error}",
             fix=_CHANGE_BACK,
         ) from error
 

@@ -18,7 +18,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """Reads the statistics of files.
+    """The statistics of a table's files.
 
     Attributes:
         columns: the requested columns of the current schema.
@@ -65,19 +65,21 @@ class FileStats:
         *,
         missing_is_null: bool,
     ) -> dict[str, ColumnStats]:
-        then = {column.field_id: column for column in schema.fields}
+        columns_by_id = {column.field_id: column for column in schema.fields}
         pairs: list[tuple[DataField, DataField | None]] = []
         stored: list[ColumnStats] = []
         for column in self.columns:
-            before = then.get(column.field_id)
-            if before is None and missing_is_null:
+            stored_column = columns_by_id.get(column.field_id)
+            if stored_column is None and missing_is_null:
                 pairs.append((column, None))
-            elif before is not None and before.name in by_column:
-                stats = by_column[before.name]
+            elif stored_column is not None and stored_column.name in by_column:
+                stats = by_column[stored_column.name]
                 # Java's bounds of CHAR in ORC have blanks that the values lack.
-                if before.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
+                if stored_column.data_type.root is TypeRoot.CHAR and file.file_name.endswith(
+                    ".orc"
+                ):
                     stats = ColumnStats(null_count=stats.null_count)
-                pairs.append((column, before))
+                pairs.append((column, stored_column))
                 stored.append(stats)
         return stats_by_name(pairs, stored, file.row_count)
 

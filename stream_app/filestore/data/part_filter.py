@@ -30,7 +30,7 @@ ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 
 
 class PartFilter(Protocol):
-    """Chooses parts of any file of a table."""
+    """The choice of parts of any file of a table."""
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """Return the choice of parts for a file with these columns; None: read all parts."""
@@ -51,7 +51,11 @@ class PartsOfCondition:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        pairs = [(now, then) for now, then in columns if now.name in self.names]
+        pairs = [
+            (column, stored_column)
+            for column, stored_column in columns
+            if column.name in self.names
+        ]
         return _PassingParts(self.condition, pairs) if pairs else None
 
 
@@ -64,16 +68,23 @@ class _PassingParts:
 
     @property
     def columns(self) -> list[tuple[str, DataType]]:
-        return [(then.name, then.data_type) for _, then in self.pairs if then is not None]
+        return [
+            (stored_column.name, stored_column.data_type)
+            for _, stored_column in self.pairs
+            if stored_column is not None
+        ]
 
     @property
     def judge(self) -> JudgeOfValues | None:
         are_as_today = all(
-            then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
-            for now, then in self.pairs
+            stored_column is not None
+            and stored_column.data_type.as_nullable() == column.data_type.as_nullable()
+            for column, stored_column in self.pairs
         )
-        names = {now.name for now, _ in self.pairs}
-        return self._rows if are_as_today and names == set(self.condition.columns.names) else None
+        names = {column.name for column, _ in self.pairs}
+        return (
+            self._passing if are_as_today and names == set(self.condition.columns.names) else None
+        )
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
         return self.condition.may_match(
@@ -81,8 +92,8 @@ class _PassingParts:
             for part in parts
         )
 
-    def _rows(self, values: pa.RecordBatch) -> Int64s:
-        fields = stored_fields(now for now, _ in self.pairs)
+    def _passing(self, values: pa.RecordBatch) -> Int64s:
+        fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
         columns = conformed_batch(values, pa.schema(stored)).columns
@@ -110,9 +121,13 @@ class PartsOfKeys:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        for now, then in columns:
-            if now.name == self.name and then is not None and then.data_type == now.data_type:
-                return _PartsWithKeys((then.name, then.data_type), self.keys)
+        for column, stored_column in columns:
+            if (
+                column.name == self.name
+                and stored_column is not None
+                and stored_column.data_type == column.data_type
+            ):
+                return _PartsWithKeys((stored_column.name, stored_column.data_type), self.keys)
         return None
 
 

@@ -35,7 +35,7 @@ _Owners = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RowGroupReader:
-    """Reads groups of files of one bucket.
+    """A reader of groups of files of one bucket.
 
     Attributes:
         files: what it reads of one file alone, its parts included. Of joined files it reads all

@@ -114,17 +114,19 @@ def stats_by_name(
     """
     remaining = iter(stored)
     return {
-        now.name: ColumnStats(null_count=row_count)
-        if then is None
-        else _with_current_type(next(remaining), then.data_type, now.data_type)
-        for now, then in columns
+        column.name: ColumnStats(null_count=row_count)
+        if stored_column is None
+        else _with_current_type(next(remaining), stored_column.data_type, column.data_type)
+        for column, stored_column in columns
     }
 
 
-def _with_current_type(stats: ColumnStats, then: DataType, now: DataType) -> ColumnStats:
-    if not keeps_values(then, now):
+def _with_current_type(
+    stats: ColumnStats, stored_type: DataType, current_type: DataType
+) -> ColumnStats:
+    if not keeps_values(stored_type, current_type):
         return UNKNOWN_STATS
-    if now.root is not TypeRoot.DECIMAL:
+    if current_type.root is not TypeRoot.DECIMAL:
         return stats
     low, high = (
         Decimal(value) if isinstance(value, int) else value

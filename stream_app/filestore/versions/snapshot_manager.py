@@ -44,7 +44,7 @@ class SnapshotLoader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManager:
-    """Reads and publishes snapshots of the table at `root`.
+    """The snapshots of the table at `root`.
 
     Attributes:
         loader: the catalog that decides which snapshot is the newest; None: the files decide.

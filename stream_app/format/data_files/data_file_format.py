@@ -74,7 +74,7 @@ class DataFileFormat(Protocol):
         ...
 
     def numbered_batches(
-        self, source: Source, wanted: DataFileRead
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a file's columns, and the position of each batch's first row.
 

@@ -92,12 +92,12 @@ class OrcFiles:
         return OrcSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, wanted: DataFileRead
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
         rows_read = 0
         try:
-            for batch in _batches(orc.ORCFile(source), wanted):
+            for batch in _batches(orc.ORCFile(source), request):
                 yield rows_read, batch
                 rows_read += batch.num_rows
         except COMPLAINTS as error:
@@ -109,27 +109,27 @@ class OrcFiles:
                     f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
                 ) from error
             raise damaged_file_error(f"not a readable ORC file: {text}") from error
-        if rows_read != wanted.row_count:
+        if rows_read != request.row_count:
             raise damaged_file_error(
-                f"a file of {wanted.row_count} rows has only {rows_read} in its stripes"
+                f"a file of {request.row_count} rows has only {rows_read} in its stripes"
             )
 
 
-def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch]:
-    if file.nrows != wanted.row_count:
+def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatch]:
+    if file.nrows != request.row_count:
         raise damaged_file_error(
-            f"a data file has {file.nrows} rows, and its manifest says {wanted.row_count}"
+            f"a data file has {file.nrows} rows, and its manifest says {request.row_count}"
         )
-    names = [field.name for field in wanted.fields]
+    names = [field.name for field in request.fields]
     if missing := [name for name in names if name not in file.schema.names]:
         raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded_columns(wanted.columns) if file.writer == _JAVA else []
+    padded = _padded_columns(request.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded:
             cut = pc.utf8_rtrim(rows.column(name), " ")
             rows = rows.set_column(names.index(name), name, cut)
-        yield from batch_pieces(rows, wanted.batch_rows)
+        yield from batch_pieces(rows, request.batch_rows)
 
 
 def _padded_columns(columns: Sequence[DataField]) -> list[str]:

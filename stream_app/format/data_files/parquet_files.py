@@ -46,17 +46,17 @@ class ParquetFiles:
         return ParquetSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, wanted: DataFileRead
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
-        fields = wanted.fields
+        fields = request.fields
 
         def check(footer: pq.FileMetaData) -> None:
-            check_footer(footer, fields, wanted.row_count)
+            check_footer(footer, fields, request.row_count)
 
         names = [field.name for field in fields]
         batches = numbered_batches(
-            source, names, wanted.batch_rows, check=check, parts=wanted.parts
+            source, names, request.batch_rows, check=check, parts=request.parts
         )
         for start, batch in batches:
             yield start, with_whole_variants(batch, fields)

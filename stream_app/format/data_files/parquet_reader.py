@@ -73,7 +73,7 @@ def numbered_batches(
             if check is not None:
                 check(file.metadata)
             read = _OpenFile(source, end, file, list(columns), batch_rows)
-            yield from read.all_rows() if parts is None else read.chosen(parts)
+            yield from read.all_rows() if parts is None else read.chosen_rows(parts)
     except COMPLAINTS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -108,15 +108,15 @@ class _OpenFile:
         for group in range(self._file.num_row_groups):
             yield from self._whole_group(group)
 
-    def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def chosen_rows(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
         pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
         for group in self._groups(parts):
-            wanted = pages.wanted(group)
-            if wanted.columns is None:
-                yield from self._whole_group(group) if wanted.ranges else ()
+            rows = pages.wanted_rows(group)
+            if rows.columns is None:
+                yield from self._whole_group(group) if rows.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
-            for begin, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
+            for begin, batch in pages.batches(rows.ranges, rows.columns, rows_max):
                 start = self._begins[group] + begin
                 for piece in batch_pieces(batch, self._batch_rows):
                     yield start, piece
@@ -193,12 +193,12 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             )
 
 
-def _has_other_unit(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_other_unit(stored: pa.DataType, target: pa.DataType) -> bool:
     """Return whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored):
         return True
-    if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
-        return bool(stored.scale != wanted.scale)
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
-        return bool(stored.unit != wanted.unit)
+    if pa.types.is_decimal(stored) and pa.types.is_decimal(target):
+        return bool(stored.scale != target.scale)
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(target):
+        return bool(stored.unit != target.unit)
     return False

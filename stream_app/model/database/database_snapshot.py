@@ -78,7 +78,7 @@ class DatabaseSnapshot:
         return {"version": _VERSION, **asdict(self)}
 
 
-def parsed_snapshot(document: Any) -> DatabaseSnapshot:
+def parse_snapshot(document: Any) -> DatabaseSnapshot:
     """Parse a snapshot from its JSON document.
 
     Raises:

@@ -17,7 +17,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
 from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.sources_met import SourcesMet, add_source_tables_seen
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
 from stream_app.spark.job_folder import Folder
 
 _LOG = logging.getLogger("stream_app")
@@ -82,13 +82,13 @@ class JobState:
     epoch: int = -1
     newest: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, HeldTable] = field(default_factory=dict)
-    source_tables: Mapping[str, SourcesMet] = field(default_factory=dict)
+    source_tables: Mapping[str, SourceTableNames] = field(default_factory=dict)
     origins: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
     renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
 
-    def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
+    def source_tables_of(self, name: str = ONLY_TABLE) -> SourceTableNames:
         """Return all source tables whose rows a table may have."""
         return self.source_tables.get(name, {})
 

@@ -56,11 +56,11 @@ class DriverEpochs:
 
     Attributes:
         spark_epochs: runs the epochs that are not small.
-        most_messages: the most messages of an epoch that runs here; 0 if none does.
+        messages_max: the most messages of an epoch that runs here; 0 if none does.
     """
 
     spark_epochs: RangeEpochs
-    most_messages: int
+    messages_max: int
     overlaps: ClassVar[bool] = True
     _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
     _reader: RangeReader | None = field(init=False, default=None)
@@ -75,7 +75,7 @@ class DriverEpochs:
         if not self._is_small(messages, plan):
             return self.spark_epochs.route(epoch, messages, plan)
         try:
-            read, blocks = self._route_here(messages, plan)
+            message_count, blocks = self._route_here(messages, plan)
         except _NotSmallError:
             return self.spark_epochs.route(epoch, messages, plan)
         except Exception as error:
@@ -90,7 +90,7 @@ class DriverEpochs:
                 _log_repetition(epoch, error)
                 return self.spark_epochs.route(epoch, messages, plan).write(ready)
 
-        return RoutedEpoch(read, write, {block.table for block in blocks})
+        return RoutedEpoch(message_count, write, {block.table for block in blocks})
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
@@ -113,10 +113,12 @@ class DriverEpochs:
         Tables with an index over all partitions cannot, because the index is on the executors'
         disks.
         """
-        most = self.most_messages
+        messages_max = self.messages_max
         if plan.settings.holds_tables:
-            most //= _MESSAGES_OF_A_TABLE
-        return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
+            messages_max //= _MESSAGES_OF_A_TABLE
+        return (
+            sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
+        )
 
     def _route_here(
         self, messages: Sequence[OffsetRange], plan: EpochPlan
@@ -140,11 +142,11 @@ class DriverEpochs:
             self._reader = RangeReader(
                 replace(settings, ahead=_AHEAD, fails_after_s=_LEAVES_AFTER_S)
             )
-        read = 0
+        bytes_read = 0
         with closing(self._reader.read(messages)) as batches:
             for batch in batches:
-                read += batch.nbytes
-                if read > _BYTES_MAX:
+                bytes_read += batch.nbytes
+                if bytes_read > _BYTES_MAX:
                     raise _NotSmallError
                 counts.append(batch.num_rows)
                 yield batch

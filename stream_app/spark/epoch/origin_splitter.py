@@ -71,9 +71,9 @@ class OriginSplitter:
         if reasons:
             yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
         if self.passes_statements:
-            signs = with_signs_of_ddl(messages, origins.codes)
-            if signs.any():
-                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(signs)))
+            is_statement = with_signs_of_ddl(messages, origins.codes)
+            if is_statement.any():
+                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
 
 
 def _parts(

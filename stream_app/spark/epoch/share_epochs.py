@@ -38,7 +38,7 @@ has counts of messages, each with the tables that have blocks."""
 
 @dataclass(frozen=True, slots=True)
 class ShareEpochs(Generic[Share]):
-    """Runs epochs whose messages are read in shares, one by each task.
+    """The runner of epochs whose messages are read in shares, one by each task.
 
     Attributes:
         read: reads shares in a task, as batches of `MESSAGE_SCHEMA`; can be pickled.
@@ -55,14 +55,14 @@ class ShareEpochs(Generic[Share]):
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed = self._route(shares, plan)
-        read, tables = self._run_before_shuffle(routed, plan.settings.tasks)
+        message_count, tables = self._run_before_shuffle(routed, plan.settings.tasks)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
             return output_of(self._write(routed, plan))
 
-        return RoutedEpoch(read, write, tables)
+        return RoutedEpoch(message_count, write, tables)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
@@ -90,7 +90,9 @@ class ShareEpochs(Generic[Share]):
     def _run_before_shuffle(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
         counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [behind_tasks])
-        return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
+        return sum(count for count, _ in counts), set[int]().union(
+            *(tables for _, tables in counts)
+        )
 
     def _write(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in order."""

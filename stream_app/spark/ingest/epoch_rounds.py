@@ -71,7 +71,7 @@ class _EpochWork(Generic[Messages]):
 
 
 class EpochRounds(Generic[Messages]):
-    """Brings epochs into tables, round by round.
+    """The rounds that bring epochs into tables.
 
     Attributes:
         newcomers: creates tables that appear, or None if no table may appear.
@@ -176,7 +176,7 @@ class EpochRounds(Generic[Messages]):
     def _run_round(self, epoch: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded, began = epoch.decoded, self.clock.steady_seconds()
-        plan, others = self._plan_writes(epoch)
+        plan, unfit = self._plan_writes(epoch)
         waited = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
@@ -205,7 +205,7 @@ class EpochRounds(Generic[Messages]):
         finally:
             self.totals = self.totals.plus(commits.totals)
         epoch.complete += commits.complete
-        return output, [*others, *outdated]
+        return output, [*unfit, *outdated]
 
     def _add_tables(self, epoch: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
@@ -218,7 +218,7 @@ class EpochRounds(Generic[Messages]):
         if not output.newcomers.num_rows:
             if output.unreadable.num_rows:
                 unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.unreadable(epoch.decoded.epoch, unreadable)
+                newcomers.quarantine_unreadable(epoch.decoded.epoch, unreadable)
             epoch.newcomers = None
             return ()
         arrived = newcomers.create(output.newcomers)
@@ -282,20 +282,20 @@ class EpochRounds(Generic[Messages]):
 
     def _plan_writes(self, epoch: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
-        parts, others = dict[int, TablePlan](), list[TableFeed]()
+        decoded, names = epoch.decoded, {feed.name for feed in epoch.lacking}
+        parts, unfit = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
-            if feed.name not in wanted:
+            if feed.name not in names:
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
                 epoch.complete.append(feed)  # without a plan
             elif (part := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
                 routed = decoded.plan.tables.get(index)
                 if routed is None or _is_outdated(routed, part, feed):
-                    others.append(feed)
+                    unfit.append(feed)
                 else:
                     parts[index] = part.for_routed_rows(routed)
-        return decoded.plan.for_writing(parts), others
+        return decoded.plan.for_writing(parts), unfit
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Return the table's part of the plan once it accepts rows, or None after a failure."""

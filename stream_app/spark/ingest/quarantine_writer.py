@@ -40,7 +40,7 @@ class Quarantined:
 
 @dataclass(slots=True)
 class QuarantineWriter:
-    """Keeps bad records and counts them over a run of the job.
+    """The quarantine of a job, which counts the bad records of a run.
 
     Attributes:
         folder: the folder of the quarantine, or None without one.
@@ -66,7 +66,7 @@ class QuarantineWriter:
             return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
-        shown = [_shown(line) for line in lines_of(bad.slice(0, _SHOWN))]
+        shown = [_show(line) for line in lines_of(bad.slice(0, _SHOWN))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
             return Quarantined(file=file, first=shown[0], reasons=reasons)
@@ -86,18 +86,18 @@ def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
-        _keep(folder, epoch, before)
+        _store(folder, epoch, before)
     if before != data:
         files.overwrite(path, data)
     return path
 
 
-def _shown(line: Mapping[str, Any]) -> str:
+def _show(line: Mapping[str, Any]) -> str:
     where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
     return f"{where}: {line['reason']}"
 
 
-def _keep(folder: Folder, epoch: int, data: bytes) -> None:
+def _store(folder: Folder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))

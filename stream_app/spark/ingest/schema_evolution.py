@@ -92,7 +92,7 @@ class RenameRules:
 
 @dataclass(slots=True)
 class SchemaEvolution:
-    """Brings one table's schema up to its messages.
+    """The evolution of one table's schema to fit its messages.
 
     Attributes:
         name: ``DATABASE.TABLE``.

@@ -61,7 +61,7 @@ class EpochReport:
 
 
 class TableListener(Protocol):
-    """Gets the events of one table."""
+    """The receiver of one table's events."""
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Called when the table is opened: before its first epoch of this run, or after a failure.
@@ -164,8 +164,9 @@ class TableFeed:
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table_job.table, description)
         self.table_job.adopt()
-        before, now = plan.table.schema.fields.names, self.table_job.table.schema.fields.names
-        self._new_columns.update(set(now).difference(before))
+        old_names = plan.table.schema.fields.names
+        new_names = self.table_job.table.schema.fields.names
+        self._new_columns.update(set(new_names).difference(old_names))
         if self.table_job.table is not plan.table:
             return True
         return not plan.first_offsets and not self.table_job.buckets_stand(
@@ -220,7 +221,7 @@ class ArrivedTables(NamedTuple):
 
 
 class Newcomers(Protocol):
-    """Creates tables that appear in the messages."""
+    """The creation of tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """Create the tables of messages in the warehouse unless they exist; returns them.
@@ -234,7 +235,7 @@ class Newcomers(Protocol):
         """
         ...
 
-    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine an epoch's messages that belong to no table.
 
         Args:

@@ -80,7 +80,7 @@ class RowQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseRows:
-    """Reads parts of a first load; can be pickled.
+    """The reader of a first load's parts; can be pickled.
 
     Attributes:
         queries: table of the source → the query of its rows.
@@ -163,10 +163,10 @@ def _split_lines(lines: bytes, count: int) -> pa.Array:
     assert len(ends) == count, "a line is a row"
     bounds = np.zeros(2 * count + 1, np.int64)
     bounds[1::2], bounds[2::2] = ends, ends + 1
-    both = pa.Array.from_buffers(
+    alternating = pa.Array.from_buffers(
         pa.large_binary(), 2 * count, [None, pa.py_buffer(bounds), pa.py_buffer(lines)]
     )
-    return both.take(pa.array(np.arange(0, 2 * count, 2))).cast(pa.binary())
+    return alternating.take(pa.array(np.arange(0, 2 * count, 2))).cast(pa.binary())
 
 
 def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:

@@ -83,16 +83,17 @@ def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str |
         raise UsageError(
             f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_OPTIONS_OF_MODE)}"
         )
-    wanted = _OPTIONS_OF_MODE[mode]
-    if keys and keys[0] not in wanted:
+    mode_options = _OPTIONS_OF_MODE[mode]
+    if keys and keys[0] not in mode_options:
         raise UsageError(
             f"option {keys[0]!r} does not go with scan.mode = {mode}",
             fix="leave out scan.mode: it follows from the option"
-            + (f"; or give {' or '.join(wanted)}" if wanted else ""),
+            + (f"; or give {' or '.join(mode_options)}" if mode_options else ""),
         )
-    if not keys and mode != "default" and wanted:
+    if not keys and mode != "default" and mode_options:
         raise UsageError(
-            f"scan.mode = {mode} needs {' or '.join(wanted)}", fix="give it, or leave out scan.mode"
+            f"scan.mode = {mode} needs {' or '.join(mode_options)}",
+            fix="give it, or leave out scan.mode",
         )
     return keys[0] if keys else None
 

@@ -63,7 +63,7 @@ class TableScan(Protocol):
         """All columns that can be read."""
         ...
 
-    def filtered(self, row_filter: RowFilter) -> TableScan | None:
+    def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """Return the same scan limited to matching rows, or None if the scan cannot filter."""
         ...
 
@@ -91,24 +91,24 @@ class VersionScan:
     Attributes:
         table: with the columns of the version.
         snapshot: the snapshot to read, or None for the latest one at planning time.
-        shown: whether rows are shown as they are or as a system table shows them.
+        row_table: shows rows as they are, or as a system table does.
         retained_ms: how long the version is kept after planning, or None if it may expire.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
-    shown: RowTable
+    row_table: RowTable
     row_filter: RowFilter | None = None
     retained_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
+        return self.row_table.schema(SplitRead(self.table, row_kind=self.row_table.row_kind).schema)
 
-    def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """See `TableScan.filtered`. It also skips manifests, files and row groups."""
-        return None if self.shown.in_lists else replace(self, row_filter=row_filter)
+    def with_filter(self, row_filter: RowFilter) -> TableScan | None:
+        """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
+        return None if self.row_table.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Return the splits of the version."""
@@ -120,18 +120,18 @@ class VersionScan:
             # live is over.
             again = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, again=again)
-        least_level = self.shown.least_level(self.table)
+        least_level = self.row_table.least_level(self.table)
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""
-        return map(self.shown.batch, self._read(columns).read(part))
+        return map(self.row_table.batch, self._read(columns).read(part))
 
     def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
         return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
-        row_kind = self.shown.row_kind
+        row_kind = self.row_table.row_kind
         return SplitRead(self.table, _table_columns(columns), self.row_filter, row_kind)
 
 
@@ -150,8 +150,8 @@ class ChangesScan:
         """The table's columns."""
         return IncrementalRead(self.table, row_kind=self.row_kind).schema
 
-    def filtered(self, row_filter: RowFilter) -> TableScan:
-        """See `TableScan.filtered`. It also skips files and row groups."""
+    def with_filter(self, row_filter: RowFilter) -> TableScan:
+        """See `TableScan.with_filter`. It also skips files and row groups."""
         return replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
@@ -188,7 +188,7 @@ class SystemScan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "schema", SYSTEM_TABLES[self.name].schema)
 
-    def filtered(self, row_filter: RowFilter) -> None:
+    def with_filter(self, row_filter: RowFilter) -> None:
         """Return None: a system table's columns are not the table's."""
 
     def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002
@@ -233,9 +233,9 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
-    shown = ROW_TABLES.get(system, ROWS)
-    shown = replace(shown, row_kind=shown.row_kind or row_kind)
-    return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
+    row_table = ROW_TABLES.get(system, ROWS)
+    row_table = replace(row_table, row_kind=row_table.row_kind or row_kind)
+    return VersionScan(store, snapshot, row_table, retained_ms=retained_ms)
 
 
 def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:

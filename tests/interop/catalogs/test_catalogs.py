@@ -243,7 +243,7 @@ def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
 def is_given(lock: CatalogLock) -> bool:
     """Whether a writer gets the lock in its time."""
     try:
-        with lock.held(ORDERS):
+        with lock.hold(ORDERS):
             return True
     except CommitError:
         return False
@@ -253,7 +253,7 @@ def is_given(lock: CatalogLock) -> bool:
 def test_a_held_lock_is_waited_for(options: Mapping[str, str]) -> None:
     impatient = lock_of(options, **{"lock-acquire-timeout": "1 s"})
     error = pytest.raises(CommitError, match="another writer has held the table's lock")
-    with lock_of(options).held(ORDERS), error, impatient.held(ORDERS):
+    with lock_of(options).hold(ORDERS), error, impatient.hold(ORDERS):
         pass
     assert is_given(impatient)
 
@@ -261,7 +261,7 @@ def test_a_held_lock_is_waited_for(options: Mapping[str, str]) -> None:
 @pytest.mark.parametrize("options", ["sqlite", "postgresql", "mysql"], indirect=True)
 def test_the_lock_of_a_dead_process_is_taken_over(options: Mapping[str, str]) -> None:
     dead = lock_of(options, **{"lock-acquire-timeout": "1 s"})
-    with dead.held(ORDERS):
+    with dead.hold(ORDERS):
         assert is_given(lock_of(options))
 
 

@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, state_of
-from stream_app.spark.checkpoint.sources_met import SourcesMet
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,
@@ -31,7 +31,7 @@ def check_of(checkpoint: Folder) -> SourceTableCheck:
     return SourceTableCheck(JobStateFile(checkpoint))
 
 
-def remembered_tables(checkpoint: Folder) -> SourcesMet:
+def remembered_tables(checkpoint: Folder) -> SourceTableNames:
     return state_of(checkpoint).source_tables_of()
 
 
