@@ -47,7 +47,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
@@ -141,7 +141,7 @@ class DatabaseJob:
             max_tables=self.tables,
         )
         database = WholeDatabase(source=SourceConfig(), sync=sync)
-        checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
+        checkpoint = JobFolder(str(self.folder / "checkpoint"), LocalFileIO())
         state = JobStateFile(checkpoint)
 
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:

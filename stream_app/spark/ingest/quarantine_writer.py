@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 from stream_app.errors import BadRecordsError
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _SHOWN = 3
 
@@ -48,7 +48,7 @@ class QuarantineWriter:
             limit.
     """
 
-    folder: Folder | None
+    folder: JobFolder | None
     bad_records_max: int | None
     _count: int = field(init=False, default=0)
 
@@ -79,7 +79,7 @@ class QuarantineWriter:
         )
 
 
-def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
+def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
     """Write an epoch's file atomically and durably, and return its path."""
     path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
@@ -97,7 +97,7 @@ def _show(line: Mapping[str, Any]) -> str:
     return f"{where}: {line['reason']}"
 
 
-def _store(folder: Folder, epoch: int, data: bytes) -> None:
+def _store(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
@@ -108,7 +108,7 @@ def _store(folder: Folder, epoch: int, data: bytes) -> None:
             return
 
 
-def _content(folder: Folder, path: str) -> bytes | None:
+def _content(folder: JobFolder, path: str) -> bytes | None:
     try:
         return folder.files.read_bytes(path)
     except FileNotFoundError:
