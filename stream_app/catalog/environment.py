@@ -191,7 +191,7 @@ def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
 def unknown_table(path: str, catalog: str) -> UsageError:
     """Return the error for a table that exists in a folder, but not in the catalog."""
     return UsageError(
-        "the table's folder has a table that the catalog does not know",
+        "the table's folder has a table that is not in the catalog",
         where=f"{path}, {catalog}",
         fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
     )

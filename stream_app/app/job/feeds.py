@@ -116,7 +116,7 @@ class JobFeeds:
 
     def freshness_warnings(self) -> Sequence[JobWarning]:
         """Return a warning while rows are older than ``stream.freshness`` allows."""
-        if self.pace.is_kept:
+        if self.pace.keeps_freshness:
             return ()
         return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
 

@@ -149,10 +149,10 @@ class MetastoreClient:
 
     def _unreachable_error(self, message: str) -> StorageError:
         return StorageError(
-            f"no Hive metastore answers: {message}",
+            f"no Hive metastore responds: {message}",
             where=self.label,
-            fix="see that it runs, that 'uri' of the catalog is right, and that it wants neither "
-            "Kerberos nor TLS",
+            fix="check that it runs, that 'uri' of the catalog is right, and that it requires "
+            "neither Kerberos nor TLS",
         )
 
     @contextmanager

@@ -44,7 +44,7 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
     answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
     if not answer.is_success:
         raise UsageError(
-            f"the catalog's server does not know the warehouse {WAREHOUSE.read(options)!r}",
+            f"the catalog's server has no warehouse {WAREHOUSE.read(options)!r}",
             where=answer.where,
             fix="check 'warehouse' and 'uri' of the catalog",
         )

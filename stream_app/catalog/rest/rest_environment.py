@@ -67,7 +67,7 @@ class RestEnvironment:
         answer = self.api.post(*table_path(self.identifier, "rollback"), body=body)
         if answer.is_missing("SNAPSHOT"):
             raise UsageError(
-                f"the catalog does not know snapshot {target}",
+                f"the catalog has no snapshot {target}",
                 where=answer.where,
                 fix="roll back to a snapshot that has not expired",
             )

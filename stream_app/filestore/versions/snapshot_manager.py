@@ -37,7 +37,7 @@ class SnapshotLoader(Protocol):
             newest: the newest snapshot so far; the catalog refuses if another one is the newest.
 
         Raises:
-            UsageError: the catalog does not know the target.
+            UsageError: the catalog does not have the target.
         """
         ...
 

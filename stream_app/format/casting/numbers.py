@@ -116,8 +116,8 @@ def fit_decimal(values: pa.Array, target: DataType) -> pa.Array:
     if values.type.scale > target.scale:
         values = pc.round(values, target.scale, round_mode="half_towards_infinity")
     values = values.cast(pa.decimal256(_WIDE_DIGITS, target.scale))
-    most = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
-    too_long = pc.greater_equal(pc.abs(values), most)
+    limit = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
+    too_long = pc.greater_equal(pc.abs(values), limit)
     values = pc.if_else(too_long, pa.scalar(None, values.type), values)
     return values.cast(arrow_type(target))
 
@@ -151,8 +151,8 @@ def _saturate(numbers: Doubles, *, longs: bool) -> Int64s:
     low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
     truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
     above, below = truncated >= float(high), truncated <= float(low)
-    inside = np.where(above | below, 0.0, truncated).astype(np.int64)
-    return np.where(above, high, np.where(below, low, inside))
+    in_range = np.where(above | below, 0.0, truncated).astype(np.int64)
+    return np.where(above, high, np.where(below, low, in_range))
 
 
 def _floats(numbers: Doubles, like: pa.Array, target: DataType) -> pa.Array:

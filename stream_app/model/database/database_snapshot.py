@@ -85,7 +85,7 @@ def parse_snapshot(document: Any) -> DatabaseSnapshot:
         ValueError, KeyError, TypeError, AttributeError: the document is of another form.
     """
     if document["version"] != _VERSION:
-        raise ValueError(f"version {document['version']}, and this stream_app knows {_VERSION}")
+        raise ValueError(f"version {document['version']} instead of {_VERSION}")
     return DatabaseSnapshot(
         epoch=int(document["epoch"]),
         job=str(document["job"]),

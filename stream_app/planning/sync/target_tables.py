@@ -141,7 +141,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         return RefusedTable(
             f"the messages of {origin} do not name their database, by which merge-shards = false "
             "names the table",
-            "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
+            "let the messages name it (flattened ones by add.fields = op,db,schema,table), or set "
             "sync.merge-shards = true",
         )
     if problem := name_problem(name):

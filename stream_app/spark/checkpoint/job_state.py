@@ -279,7 +279,7 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged_error(folder, error) from None
     raise CheckpointError(
-        f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
+        f"{FILE} is of version {version}, and stream_app reads version {_VERSION}",
         where=str(folder),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )

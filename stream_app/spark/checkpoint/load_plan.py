@@ -115,7 +115,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     except (ValueError, TypeError, KeyError) as error:
         problem = f"is damaged: {error}"
     else:
-        problem = f"is of version {document['version']}, and this stream_app knows {_VERSION}"
+        problem = f"is of version {document['version']}, and stream_app reads version {_VERSION}"
     raise CheckpointError(
         f"{FILE} of the checkpoint {problem}",
         where=str(folder),

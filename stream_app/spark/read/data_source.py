@@ -249,7 +249,7 @@ def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     return names
 
 
-def _column_names(wanted: StructType, columns: StructType) -> list[str]:
+def _column_names(requested: StructType, columns: StructType) -> list[str]:
     """Return the names of the wanted columns.
 
     Raises:
@@ -260,7 +260,7 @@ def _column_names(wanted: StructType, columns: StructType) -> list[str]:
         unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
-        for field in wanted
+        for field in requested
         if types.get(field.name) != field.dataType.simpleString()
     ]
     if problems:
@@ -271,4 +271,4 @@ def _column_names(wanted: StructType, columns: StructType) -> list[str]:
             fix="give the columns with .schema(…): the table has "
             f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
         )
-    return list(wanted.fieldNames())
+    return list(requested.fieldNames())

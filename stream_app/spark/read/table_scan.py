@@ -158,11 +158,11 @@ class ChangesScan:
         """Return parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, VersionBounds):
-            wanted = between(self.table, *_bounds(self.table, self.choice), mode)
+            changes = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
-            wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
+            changes = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
         read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
-        streams = read.streams(wanted, mode)
+        streams = read.streams(changes, mode)
         starts = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
 

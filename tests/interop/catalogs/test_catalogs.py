@@ -279,7 +279,7 @@ def test_a_folder_with_another_table_is_refused_until_it_is_registered(
 ) -> None:
     other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
     orders_of(other).commit(("+I", {"k": "a", "v": "1"}))
-    with pytest.raises(UsageError, match="a table that the catalog does not know"):
+    with pytest.raises(UsageError, match="a table that is not in the catalog"):
         orders_of(catalog)
     theirs = NamedTable(catalog=options, database="shop", table="orders")
     paimon_java.adopt(theirs)

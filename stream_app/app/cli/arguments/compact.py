@@ -53,7 +53,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         help="merge all files of each bucket (default without --follow)",
     )
     mode.add_argument(
-        "--minor", action="store_true", help="merge only what the table's triggers ask for"
+        "--minor", action="store_true", help="merge only what the table's triggers select"
     )
     _add_order(parser)
     parser.add_argument(

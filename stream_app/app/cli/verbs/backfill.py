@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     progress.clear()
     print(f"read {counted(outcome.read, 'change')}")
     if not outcome.is_whole:
-        print("keys that no message tells were left alone")
+        print("keys without a message were left unchanged")
     if outcome.covered:
         records = counted(outcome.covered, "quarantined record")
         print(f"{records} among them; they do not wait any more, once this is written")

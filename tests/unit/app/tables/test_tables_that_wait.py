@@ -138,7 +138,7 @@ def test_a_table_is_made_with_the_first_message_that_has_its_columns(
     job = DatabaseJob(tmp_path)
     job.run(NOTHING_TOLD, *creates("shop.items", [1]))
     assert [reason.partition("\n")[0] for reason in job.quarantine()] == [
-        "no message of this epoch tells a column of the table"
+        "no message of this epoch describes a column of the table"
     ]
     if restarts:
         job.start()

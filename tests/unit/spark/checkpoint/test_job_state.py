@@ -208,7 +208,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
         ("{", "is damaged"),
         ("[]", "is damaged"),
         ('{"version": 1}', "is damaged: 'table'"),
-        ('{"version": 2, "anything": 1}', "is of version 2, and this stream_app knows 1"),
+        ('{"version": 2, "anything": 1}', "is of version 2, and stream_app reads version 1"),
     ],
 )
 def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: str) -> None:

@@ -277,7 +277,7 @@ class NotedPace:
     looks: list[float] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
     full: list[bool] = field(default_factory=list)
-    is_kept: bool = True
+    keeps_freshness: bool = True
 
     def note_poll(self, now: float) -> None:
         self.looks.append(now)
