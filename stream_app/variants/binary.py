@@ -30,22 +30,22 @@ class Variant:
     Attributes:
         value: the bytes of the whole tree.
         metadata: the dictionary of names.
-        place: where the value begins.
+        position: where the value begins.
     """
 
     value: bytes
     metadata: bytes
-    place: int = 0
+    position: int = 0
 
     @property
     def basic_kind(self) -> int:
         """One of `layout.PRIMITIVE`, `SHORT_TEXT`, `OBJECT` and `ARRAY`."""
-        return self._byte(self.place) & 3
+        return self._byte(self.position) & 3
 
     @property
     def kind(self) -> int:
         """The kind of a primitive, or the length of a short text."""
-        return self._byte(self.place) >> 2
+        return self._byte(self.position) >> 2
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class Variant:
             case layout.SHORT_TEXT:
                 return 1 + self.kind
             case layout.PRIMITIVE if self.kind in (layout.BINARY, layout.LONG_TEXT):
-                return 5 + self._number(self.place + 1, 4)
+                return 5 + self._number(self.position + 1, 4)
             case layout.PRIMITIVE if self.kind in layout.SCALAR_SIZES:
                 return 1 + layout.SCALAR_SIZES[self.kind]
             case layout.PRIMITIVE:
@@ -62,14 +62,14 @@ class Variant:
             case _:
                 _, offsets, size, values = self._shape()
                 count = (values - offsets) // size - 1
-                return values - self.place + self._number(offsets + count * size, size)
+                return values - self.position + self._number(offsets + count * size, size)
 
     @property
     def content(self) -> bytes:
         """The bytes of this value alone."""
-        if self.place + self.size > len(self.value):
+        if self.position + self.size > len(self.value):
             raise MalformedVariantError
-        return self.value[self.place : self.place + self.size]
+        return self.value[self.position : self.position + self.size]
 
     def members(self) -> Iterator[tuple[str, Variant]]:
         """Yield the members of an object, by name."""
@@ -83,8 +83,8 @@ class Variant:
     def elements(self) -> Iterator[Variant]:
         """Yield the elements of an array."""
         _, offsets, size, values = self._shape()
-        for place in range(offsets, values - size, size):
-            yield self._at(values + self._number(place, size))
+        for position in range(offsets, values - size, size):
+            yield self._at(values + self._number(position, size))
 
     def name(self, number: int) -> str:
         """Return the dictionary's name with this number."""
@@ -92,7 +92,9 @@ class Variant:
         count = _unsigned(self.metadata, 1, size)
         if number >= count:
             raise MalformedVariantError
-        begin, end = (_unsigned(self.metadata, 1 + (number + at) * size, size) for at in (1, 2))
+        begin, end = (
+            _unsigned(self.metadata, 1 + (number + index) * size, size) for index in (1, 2)
+        )
         names = 1 + (count + 2) * size
         if not begin <= end <= len(self.metadata) - names:
             raise MalformedVariantError
@@ -119,14 +121,14 @@ class Variant:
                 return _whole(kind, content)
 
     def _shape(self) -> tuple[int, int, int, int]:
-        """Return the places of a container's ids, of its offsets, their size, and the values'
-        place.
+        """Return the positions of a container's ids, of its offsets, their size, and the values'
+        position.
         """
         sizes = self.kind
         is_object = self.basic_kind == layout.OBJECT
         is_large = sizes >> (4 if is_object else 2) & 1
-        ids = self.place + (5 if is_large else 2)
-        count = self._number(self.place + 1, ids - self.place - 1)
+        ids = self.position + (5 if is_large else 2)
+        count = self._number(self.position + 1, ids - self.position - 1)
         offset_size = (sizes & 3) + 1
         offsets = ids + (count * ((sizes >> 2 & 3) + 1) if is_object else 0)
         values = offsets + (count + 1) * offset_size
@@ -134,16 +136,16 @@ class Variant:
             raise MalformedVariantError
         return ids, offsets, offset_size, values
 
-    def _at(self, place: int) -> Variant:
-        if place <= self.place:
+    def _at(self, position: int) -> Variant:
+        if position <= self.position:
             raise MalformedVariantError
-        return Variant(self.value, self.metadata, place)
+        return Variant(self.value, self.metadata, position)
 
-    def _byte(self, place: int) -> int:
-        return _unsigned(self.value, place, 1)
+    def _byte(self, position: int) -> int:
+        return _unsigned(self.value, position, 1)
 
-    def _number(self, place: int, size: int) -> int:
-        return _unsigned(self.value, place, size)
+    def _number(self, position: int, size: int) -> int:
+        return _unsigned(self.value, position, size)
 
 
 def _whole(kind: int, content: bytes) -> int | Decimal:
@@ -154,10 +156,10 @@ def _whole(kind: int, content: bytes) -> int | Decimal:
     return int.from_bytes(content, "little", signed=True)
 
 
-def _unsigned(data: bytes, place: int, size: int) -> int:
-    if place + size > len(data):
+def _unsigned(data: bytes, position: int, size: int) -> int:
+    if position + size > len(data):
         raise MalformedVariantError
-    return int.from_bytes(data[place : place + size], "little")
+    return int.from_bytes(data[position : position + size], "little")
 
 
 def _text(content: bytes) -> str:

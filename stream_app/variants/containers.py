@@ -45,8 +45,8 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
         DuplicateNameError: two members have the same name.
     """
     starts = list(accumulate((len(value) for _, value in members), initial=0))
-    order = sorted(range(len(members)), key=lambda place: _java_order(members[place][0]))
-    in_order = [members[place][0] for place in order]
+    order = sorted(range(len(members)), key=lambda index: _java_order(members[index][0]))
+    in_order = [members[index][0] for index in order]
     if any(previous == following for previous, following in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")
     numbers = [names.number(name) for name in in_order]
@@ -55,7 +55,7 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
         (
             _head(layout.OBJECT, len(members), id_size - 1 << 2 | offset_size - 1, 4),
             _packed(numbers, id_size),
-            _packed((starts[place] for place in order), offset_size),
+            _packed((starts[index] for index in order), offset_size),
             _packed(starts[-1:], offset_size),
             *(value for _, value in members),
         )

@@ -36,8 +36,8 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
     encode = _one_by_one if code is None else code.encoded_documents
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
     columns = [
-        pa.concat_arrays([pa.array([], pa.binary()), *(part[at] for part in parts)])
-        for at, _ in enumerate((VALUE, METADATA))
+        pa.concat_arrays([pa.array([], pa.binary()), *(part[index] for part in parts)])
+        for index, _ in enumerate((VALUE, METADATA))
     ]
     valid = valid_of(texts)
     failed = np.concatenate([np.zeros(0, np.bool_), *(part[2] for part in parts)]) & valid

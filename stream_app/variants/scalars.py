@@ -1,4 +1,4 @@
-"""Encodes scalars of VARIANTs; the bytes are valid at any place in a value."""
+"""Encodes scalars of VARIANTs; the bytes are valid anywhere in a value."""
 
 from __future__ import annotations
 

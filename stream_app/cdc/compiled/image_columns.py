@@ -38,9 +38,9 @@ from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.image_parser import (
-    HeadPlaces,
+    HeadPositions,
     InnerTables,
-    RowPlaces,
+    RowPositions,
     bytes_like,
     parse_heads,
     parse_rows,
@@ -81,7 +81,7 @@ class ParsedRows:
     of objects. Where there are some, the marks are theirs: the message's other fields do not count.
 
     Attributes:
-        nulls: for each object and list, and each of its columns, the places of written nulls. They
+        nulls: for each object and list, and each of its columns, the rows of written nulls. They
             are those of messages, and of rows in the list's column.
     """
 
@@ -146,13 +146,13 @@ class ImageLayout:
         all_parsed = [*filter(None, parsed), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
-        places = {name: at for at, name in enumerate(columns)}
-        names = plain_names([*order, *places])
+        indexes = {name: index for index, name in enumerate(columns)}
+        names = plain_names([*order, *indexes])
         if not names:
             return None
         return cls(
             packed=PackedNames.of(names),
-            columns=np.array([places.get(name, UNKNOWN) for name in names], np.int64),
+            columns=np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_parsed], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target for _, target in all_parsed],
@@ -208,7 +208,7 @@ class ImageLayout:
         if width * len(self.types) > _CELLS_MAX:
             return None
         cells = ImageCells.for_columns(len(self.types), width)
-        heads = HeadPlaces(
+        heads = HeadPositions(
             starts + data.ctypes.data,
             lasts + data.ctypes.data,
             np.empty(count, np.int64),
@@ -250,14 +250,14 @@ class ImageLayout:
         )
         marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
-            RowPlaces(ended.starts, ended.ends, marks, parsed),
+            RowPositions(ended.starts, ended.ends, marks, parsed),
             message_tables,
             InnerTables(
                 inner.ctypes.data,
                 len(self.objects),
                 len(self.lists),
                 list_rows.ctypes.data,
-                sum(layout.is_partial << at for at, layout in enumerate(layouts[1:])),
+                sum(layout.is_partial << index for index, layout in enumerate(layouts[1:])),
                 8 * sum(columns),
             ),
         )
@@ -274,8 +274,8 @@ class ImageLayout:
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
         return [
-            cells.column(at, images, int(kind), target)
-            for at, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+            cells.column(index, images, int(kind), target)
+            for index, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
             if kind not in (OBJECT, LIST)
         ]
 

@@ -72,8 +72,8 @@ def ended_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
     first = _unended(data, offsets)
     copied = np.concatenate([data[offsets[first] : offsets[-1]], _END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
-    for places in (starts, ends):
-        places[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
+    for positions in (starts, ends):
+        positions[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
     return EndedMessages(starts, ends, copied)
 
 

@@ -1,7 +1,7 @@
 """Step 2: numbers the names of a document, and orders the members of each object.
 
 One sort orders all members of the document by name, and distributing them in that order orders each
-object. Documents of a column often have the same names at the same places; then the previous
+object. Documents of a column often have the same names in the same order; then the previous
 document's result is reused.
 """
 
@@ -14,7 +14,7 @@ from stream_app.machine_code.json_tokens import DECLINED
 from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeTables
 
 COUNT, NAMES, NAME_BYTES = range(3)
-"""The places of `MemberTables.last_counts`: the last document's members, names and names' bytes."""
+"""The elements of `MemberTables.last_counts`: the last document's members, names and name bytes."""
 _BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
 
 
@@ -75,20 +75,23 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
 
 @compiled
 def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
-    """Return whether the previous document had this member at this place."""
-    at = 8 * member
+    """Return whether the previous document had this member with this number."""
+    entry = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
     if (
-        number_at(table.members + at) != node
-        or number_at(table.last_parents + at) != number_at(nodes.parents + 8 * node)
-        or number_at(table.last_sizes + at) != size
+        number_at(table.members + entry) != node
+        or number_at(table.last_parents + entry) != number_at(nodes.parents + 8 * node)
+        or number_at(table.last_sizes + entry) != size
     ):
         return False
-    place, other_place = number_at(table.last_begins + at), number_at(nodes.name_begins + 8 * node)
-    at = 0
-    while at < size and byte_at(place + at) == byte_at(other_place + at):
-        at += 1
-    return at == size
+    position, other_position = (
+        number_at(table.last_begins + entry),
+        number_at(nodes.name_begins + 8 * node),
+    )
+    index = 0
+    while index < size and byte_at(position + index) == byte_at(other_position + index):
+        index += 1
+    return index == size
 
 
 @compiled
@@ -108,12 +111,12 @@ def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
         number_at(nodes.name_sizes + 8 * member),
         number_at(nodes.name_sizes + 8 * other_member),
     )
-    place, other_place = (
+    position, other_position = (
         number_at(nodes.name_begins + 8 * member),
         number_at(nodes.name_begins + 8 * other_member),
     )
-    for at in range(min(size, other_size)):
-        byte, other_byte = byte_at(place + at), byte_at(other_place + at)
+    for index in range(min(size, other_size)):
+        byte, other_byte = byte_at(position + index), byte_at(other_position + index)
         if byte != other_byte:
             return _rank(byte) - _rank(other_byte)
     return size - other_size
@@ -149,27 +152,30 @@ def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 @compiled
 def _merge(begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables) -> None:
-    left, right = begin, middle
-    for at in range(begin, end):
-        takes_left = right >= end or (
-            left < middle
-            and _compared(number_at(source + 8 * left), number_at(source + 8 * right), nodes) <= 0
+    left_index, right_index = begin, middle
+    for index in range(begin, end):
+        takes_left = right_index >= end or (
+            left_index < middle
+            and _compared(
+                number_at(source + 8 * left_index), number_at(source + 8 * right_index), nodes
+            )
+            <= 0
         )
         if takes_left:
-            put_number(target, at, number_at(source + 8 * left))
-            left += 1
+            put_number(target, index, number_at(source + 8 * left_index))
+            left_index += 1
         else:
-            put_number(target, at, number_at(source + 8 * right))
-            right += 1
+            put_number(target, index, number_at(source + 8 * right_index))
+            right_index += 1
 
 
 @compiled
 def _lead(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Find the first member of each name."""
-    for at in range(members):
-        node, leader = number_at(table.order + 8 * at), -1
-        if at:
-            before = number_at(table.order + 8 * (at - 1))
+    for index in range(members):
+        node, leader = number_at(table.order + 8 * index), -1
+        if index:
+            before = number_at(table.order + 8 * (index - 1))
             if _compared(before, node, nodes) == 0:
                 leader = number_at(table.leaders + 8 * before)
         put_number(table.leaders, node, node if leader < 0 else leader)
@@ -201,8 +207,8 @@ def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> b
             put_number(table.firsts, node, slot)
             put_number(table.filled, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
-    for at in range(members):
-        node = number_at(table.order + 8 * at)
+    for index in range(members):
+        node = number_at(table.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
         filled = number_at(table.filled + 8 * parent)
         slot = number_at(table.firsts + 8 * parent) + filled

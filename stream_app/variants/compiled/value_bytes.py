@@ -54,8 +54,8 @@ def put_value(
         elif kind in (TEXTS, ESCAPED_TEXTS):
             cursor = _put_text(node, kind, cursor, nodes)
         elif kind == NUMBERS:
-            place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
-            cursor = put_number_text(place, size, cursor, row, doubles)
+            position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+            cursor = put_number_text(position, size, cursor, row, doubles)
         else:
             cursor -= 1
             word = NULL if kind == NULLS else FALSE if kind == LIES else TRUE
@@ -77,17 +77,17 @@ def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTabl
     begin = offsets - width - 1
     put_byte(begin, 0, VERSION | (width - 1) << 6)
     _put_little(begin + 1, names, width)
-    at = 0
+    name_start = 0
     for member in range(members):
         node = number_at(table.members + 8 * member)
         if number_at(table.leaders + 8 * node) != node:
             continue
-        _put_little(offsets, at, width)
+        _put_little(offsets, name_start, width)
         offsets += width
         name_size = number_at(nodes.name_sizes + 8 * node)
-        _copy(number_at(nodes.name_begins + 8 * node), text + at, name_size)
-        at += name_size
-    _put_little(offsets, at, width)
+        _copy(number_at(nodes.name_begins + 8 * node), text + name_start, name_size)
+        name_start += name_size
+    _put_little(offsets, name_start, width)
     return begin
 
 
@@ -135,12 +135,12 @@ def _largest_number(first: int, size: int, table: MemberTables) -> int:
 
 @compiled
 def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
-    place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+    position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
     cursor -= size
     if kind == ESCAPED_TEXTS:
-        unescaped(place, cursor, size)
+        unescaped(position, cursor, size)
     else:
-        _copy(place, cursor, size)
+        _copy(position, cursor, size)
     if size <= SHORT_TEXT_MAX:
         put_byte(cursor - 1, 0, size << 2 | SHORT_TEXT)
         return cursor - 1
@@ -150,18 +150,18 @@ def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def _copy(place: int, target: int, size: int) -> None:
+def _copy(position: int, target: int, size: int) -> None:
     words = size >> 3
-    for at in range(words):
-        put_number(target, at, number_at(place + 8 * at))
-    for at in range(8 * words, size):
-        put_byte(target, at, byte_at(place + at))
+    for index in range(words):
+        put_number(target, index, number_at(position + 8 * index))
+    for index in range(8 * words, size):
+        put_byte(target, index, byte_at(position + index))
 
 
 @compiled
-def _put_little(place: int, number: int, width: int) -> None:
-    for at in range(width):
-        put_byte(place, at, number >> 8 * at)
+def _put_little(position: int, number: int, width: int) -> None:
+    for index in range(width):
+        put_byte(position, index, number >> 8 * index)
 
 
 @compiled
