@@ -2,8 +2,8 @@
 
 Each function takes a token's address, called its position, and returns the position after the
 token. It returns `DECLINED` if RFC 8259 has no such token, or if the slower reader must judge it.
-The latter are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with more than
-`DEPTH_MAX` levels.
+The latter are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with
+more than `DEPTH_MAX` levels.
 
 Each loop ends at a quote or at a byte that is not a digit. The caller ensures that the last 16
 bytes of the data contain both, and compares the returned position with its limit. So no function
@@ -116,7 +116,7 @@ def character_at(position: int) -> tuple[int, int]:
     """
     letter = byte_at(position + 1)
     if letter != ESCAPED_CODE:
-        code = _unescaped(letter)
+        code = _escaped_byte(letter)
         return code if code else DECLINED, position + 2
     code = _four_digits(position + 2)
     if code < 0 or code & 0xF800 != 0xD800:
@@ -168,7 +168,7 @@ def blank_end(position: int, limit: int) -> int:
 
 
 @compiled
-def _unescaped(letter: int) -> int:
+def _escaped_byte(letter: int) -> int:
     """Return the byte for which a letter after a backslash stands; 0 if it is no single byte."""
     if letter in (QUOTE, BACKSLASH, SLASH):
         return letter

@@ -83,21 +83,23 @@ class AvroColumn:
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
-        bits, numbers = (
-            self.cells.bits(self.index, self.count),
+        valid_bits, numbers = (
+            self.cells.valid_bits(self.index, self.count),
             self.cells.numbers[self.index],
         )
         numbers = numbers[: self.count]
         match self.avro_type.kind:
             case "boolean":
                 truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-                return pa.Array.from_buffers(pa.bool_(), self.count, [bits, truths])
+                return pa.Array.from_buffers(pa.bool_(), self.count, [valid_bits, truths])
             case "float":
                 halves = pa.py_buffer(numbers.astype(np.int32))
-                return pa.Array.from_buffers(pa.float32(), self.count, [bits, halves])
+                return pa.Array.from_buffers(pa.float32(), self.count, [valid_bits, halves])
             case kind:
                 target = pa.float64() if kind == "double" else pa.int64()
-                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
+                return pa.Array.from_buffers(
+                    target, self.count, [valid_bits, pa.py_buffer(numbers)]
+                )
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
@@ -245,31 +247,31 @@ class _AvroSteps:
         sides: list[set[str]] = []
         for name, declared in _fields_of(root):
             if name not in images:
-                self._add(declared, (name,), in_image=False)
+                self._add_value(declared, (name,), in_image=False)
                 continue
             null, row = _nullable(declared)
-            step = self._open(IMAGE, null, images.index(name))
+            step = self._append_step(IMAGE, null, images.index(name))
             for column, its in _fields_of(row):
-                self._add(its, (column,), in_image=True)
-            self._open(IMAGE_END)
+                self._add_value(its, (column,), in_image=True)
+            self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
             sides.append(self.columns.keys() & dict(row.fields))
-        self._open(END)
+        self._append_step(END)
         if any(side != sides[0] for side in sides) or len(self.steps) > _STEPS_MAX:
             raise _UnsupportedError
 
-    def _open(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
+    def _append_step(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
         self.steps.append([reads, null, -1, column])
         return len(self.steps) - 1
 
-    def _add(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
+    def _add_value(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
         null, data_type = _nullable(declared)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
-            step = self._open(RECORD, null)
+            step = self._append_step(RECORD, null)
             for name, inner in _fields_of(data_type):
-                self._add(inner, (*path, name), in_image=in_image)
+                self._add_value(inner, (*path, name), in_image=in_image)
             self.steps[step][2] = len(self.steps)
             return
         if data_type.kind not in _READS:

@@ -77,7 +77,7 @@ def walk_messages(positions: AvroPositions, tables: AvroTables) -> int:
     image, row = 0, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        behind, before, after = _message(span, tables, (image, row))
+        behind, before, after = _read_message(span, tables, (image, row))
         positions.parsed[message] = behind >= 0
         if behind >= 0:
             positions.before_at[row] = before
@@ -87,7 +87,7 @@ def walk_messages(positions: AvroPositions, tables: AvroTables) -> int:
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
+def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
     span: tuple[int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> tuple[int, int, int]:
     """Read one message into the cells of its images and of its texts.
@@ -120,7 +120,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
                 step = behind
                 continue
         if reads < RECORD:
-            position = _cell(reads, (position, end, argument), tables, (column, number))
+            position = _read_cell(reads, (position, end, argument), tables, (column, number))
             if position < 0 or position > end:
                 break
         elif reads == IMAGE:
@@ -134,7 +134,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
 
 
 @compiled
-def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
+def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     reads: int, span: tuple[int, int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> int:
     """Read a value into its cell, or skip it; return the position after it, or `DECLINED`.
@@ -149,15 +149,15 @@ def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     if reads == LONG:
         value, position = long_at(position, end)
     elif reads == BYTES:
-        length, value = _length(position, end, argument)
+        length, value = _byte_span(position, end, argument)
         if column >= 0:
             put_length(tables.lengths, slot, length)
         position = value + length if value >= 0 else DECLINED
     elif reads in (DECIMAL, WIDE):
-        length, position = _length(position, end, argument)
+        length, position = _byte_span(position, end, argument)
         if length == 0 or length > (_NARROW_BYTES if reads == DECIMAL else _WIDE_BYTES):
             return DECLINED
-        value, high = _decimal(position, length)
+        value, high = _decimal_halves(position, length)
         put_number(tables.highs, slot, high)
         position += length
     elif reads == DOUBLE:
@@ -195,7 +195,7 @@ def long_at(position: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def _length(position: int, end: int, size: int) -> tuple[int, int]:
+def _byte_span(position: int, end: int, size: int) -> tuple[int, int]:
     """Return the number of a value's bytes, and where they begin or `DECLINED`.
 
     Args:
@@ -210,7 +210,7 @@ def _length(position: int, end: int, size: int) -> tuple[int, int]:
 
 
 @compiled
-def _decimal(position: int, length: int) -> tuple[int, int]:
+def _decimal_halves(position: int, length: int) -> tuple[int, int]:
     """Return the lower and the upper 64 bits of a big-endian number in two's complement."""
     low = -(byte_at(position) >> 7)
     high = low

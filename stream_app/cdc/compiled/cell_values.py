@@ -13,11 +13,11 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.compiled.decimal_values import (
-    base64,
-    decimal,
-    quoted_decimal,
-    wide_base64,
-    wide_decimal,
+    parse_base64,
+    parse_decimal,
+    parse_quoted_decimal,
+    parse_wide_base64,
+    parse_wide_decimal,
 )
 from stream_app.machine_code.compiler import (
     byte_at,
@@ -130,7 +130,7 @@ def put_null(tables: ImageTables, slot: int, kind: int) -> None:
 
 
 @compiled
-def cell_end(  # noqa: C901 - a branch for each kind
+def parse_cell(  # noqa: C901 - a branch for each kind
     position: int, tables: ImageTables, cell: tuple[int, int]
 ) -> int:
     """Parse a column's value into its cell; returns the position after the value."""
@@ -142,17 +142,17 @@ def cell_end(  # noqa: C901 - a branch for each kind
     put_byte(tables.valid, slot, VALUE)
     kind = number_at(tables.kinds + 8 * column)
     if kind == WHOLE:
-        value, end = _whole(position)
+        value, end = _parse_whole(position)
     elif kind == TEXT:
-        return _text(position, tables, slot)
+        return _parse_text(position, tables, slot)
     elif kind == BASE64:
-        value, end = base64(position)
+        value, end = parse_base64(position)
     elif kind == DECIMAL:
-        value, end = decimal(position, number_at(tables.scales + 8 * column))
+        value, end = parse_decimal(position, number_at(tables.scales + 8 * column))
     elif kind == DECIMAL_TEXT:
-        value, end = quoted_decimal(position, number_at(tables.scales + 8 * column))
+        value, end = parse_quoted_decimal(position, number_at(tables.scales + 8 * column))
     elif kind >= WIDE:
-        value, high, end = _wide(position, kind - WIDE, number_at(tables.scales + 8 * column))
+        value, high, end = _parse_wide(position, kind - WIDE, number_at(tables.scales + 8 * column))
         put_number(tables.highs, slot, high)
     elif kind == TRUTH:
         value, end = int(byte_at(position) == TRUE_BEGIN), DECLINED
@@ -166,7 +166,7 @@ def cell_end(  # noqa: C901 - a branch for each kind
 
 
 @compiled
-def _text(position: int, tables: ImageTables, slot: int) -> int:
+def _parse_text(position: int, tables: ImageTables, slot: int) -> int:
     if byte_at(position) != QUOTE:
         return DECLINED
     position += 1
@@ -177,7 +177,7 @@ def _text(position: int, tables: ImageTables, slot: int) -> int:
 
 
 @compiled
-def _whole(position: int) -> tuple[int, int]:
+def _parse_whole(position: int) -> tuple[int, int]:
     """Parse an int64, except the smallest; return the value, and the position after it."""
     negative = byte_at(position) == MINUS
     if negative:
@@ -198,14 +198,14 @@ def _whole(position: int) -> tuple[int, int]:
 
 
 @compiled
-def _wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
+def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
     if kind == BASE64:
-        return wide_base64(position)
+        return parse_wide_base64(position)
     if kind == DECIMAL:
-        return wide_decimal(position, scale)
+        return parse_wide_decimal(position, scale)
     if byte_at(position) != QUOTE:
         return 0, 0, DECLINED
-    low, high, end = wide_decimal(position + 1, scale)
+    low, high, end = parse_wide_decimal(position + 1, scale)
     return low, high, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
 
 

@@ -38,7 +38,7 @@ def mark_of_unknown(position: int, end: int, column: int) -> int:
 
 
 @compiled
-def column_of(
+def parse_name(
     position: int, span: tuple[int, int, int], tables: ImageTables, stamp: int
 ) -> tuple[int, int, int, int]:
     """Parse a name, and note that the image has its column.
@@ -54,7 +54,7 @@ def column_of(
     last, steps, expected = span
     if byte_at(position) != QUOTE:
         position = blank_end(position, last)
-    behind, entry, steps = _column_end(position, (last, steps), tables, expected)
+    behind, entry, steps = _find_name(position, (last, steps), tables, expected)
     if behind < 0 or behind >= last:
         return DECLINED, UNKNOWN, 0, 0
     if byte_at(behind) <= SPACE:
@@ -73,7 +73,7 @@ def column_of(
 
 
 @compiled
-def _column_end(
+def _find_name(
     position: int, span: tuple[int, int], tables: ImageTables, expected: int
 ) -> tuple[int, int, int]:
     """Find a name among the expected ones, beginning with the most likely.
@@ -84,20 +84,20 @@ def _column_end(
     """
     last, steps = span
     entry, searched = expected, 1
-    behind = _named(position, last, tables, entry)
+    behind = _expected_name_end(position, last, tables, entry)
     while behind < 0 and searched < tables.name_count:
         if steps == 0:
             return DECLINED, 0, 0
         steps, searched = steps - 1, searched + 1
         entry = entry + 1 if entry + 1 < tables.name_count else 0
-        behind = _named(position, last, tables, entry)
+        behind = _expected_name_end(position, last, tables, entry)
     if behind < 0:
         return name_end(position), -1, steps
     return behind, entry, steps
 
 
 @compiled
-def _named(position: int, last: int, tables: ImageTables, entry: int) -> int:
+def _expected_name_end(position: int, last: int, tables: ImageTables, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
     start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
     length = number_at(tables.lengths + 8 * entry)

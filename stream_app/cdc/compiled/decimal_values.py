@@ -31,7 +31,7 @@ _HALF = 0xFFFFFFFF
 
 
 @compiled
-def decimal(position: int, scale: int) -> tuple[int, int]:
+def parse_decimal(position: int, scale: int) -> tuple[int, int]:
     """Parse a number of at most 18 digits without exponent; returns it unscaled, in the column's
     scale, and the position after it.
     """
@@ -75,16 +75,16 @@ def _decimal_end(position: int, scale: int, most: int) -> tuple[int, int]:
 
 
 @compiled
-def quoted_decimal(position: int, scale: int) -> tuple[int, int]:
-    """Parse a decimal in quotes, as `decimal` does without them."""
+def parse_quoted_decimal(position: int, scale: int) -> tuple[int, int]:
+    """Parse a decimal in quotes, as `parse_decimal` does without them."""
     if byte_at(position) != QUOTE:
         return 0, DECLINED
-    value, end = decimal(position + 1, scale)
+    value, end = parse_decimal(position + 1, scale)
     return value, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
 
 
 @compiled
-def base64(position: int) -> tuple[int, int]:
+def parse_base64(position: int) -> tuple[int, int]:
     """Parse base64 of a number of 1 to 7 bytes in shortest two's complement, with its padding."""
     if byte_at(position) != QUOTE:
         return 0, DECLINED
@@ -108,8 +108,8 @@ def base64(position: int) -> tuple[int, int]:
 
 
 @compiled
-def wide_decimal(position: int, scale: int) -> tuple[int, int, int]:
-    """Parse a number of at most 38 digits, as `decimal` does.
+def parse_wide_decimal(position: int, scale: int) -> tuple[int, int, int]:
+    """Parse a number of at most 38 digits, as `parse_decimal` does.
 
     Return its halves and the position.
     """
@@ -135,8 +135,8 @@ def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
 
 
 @compiled
-def wide_base64(position: int) -> tuple[int, int, int]:
-    """Parse base64 of 1 to 16 bytes, as `base64` does. Return the halves and the position."""
+def parse_wide_base64(position: int) -> tuple[int, int, int]:
+    """Parse base64 of 1 to 16 bytes, as `parse_base64` does. Return the halves and the position."""
     if byte_at(position) != QUOTE:
         return 0, 0, DECLINED
     position += 1

@@ -30,7 +30,7 @@ from stream_app.cdc.compiled.document_values import (
     TRUTHS,
 )
 from stream_app.cdc.compiled.image_cells import ImageCells
-from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
+from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
 
 _MORE = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""
@@ -101,7 +101,7 @@ class DocumentLayout:
         count, size = len(messages), int(offsets[-1] - offsets[0]) + _MORE * (len(messages) + 1)
         if not count or size > _OUT_MAX:
             return None
-        ended = ended_messages(bytes_of(messages), offsets)
+        ended = end_messages(bytes_of(messages), offsets)
         out = np.empty(size, np.uint8)
         scratch = np.empty(int(np.diff(offsets).max()) + _MORE, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)

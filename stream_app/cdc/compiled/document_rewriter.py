@@ -15,8 +15,8 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageTables, put_character
-from stream_app.cdc.compiled.column_names import column_of
-from stream_app.cdc.compiled.document_values import copied, value_of
+from stream_app.cdc.compiled.column_names import parse_name
+from stream_app.cdc.compiled.document_values import copy_bytes, write_value
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -119,7 +119,7 @@ def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory:
     out, row = memory.out, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        behind = _message(span, tables, memory, (out, 2 * message + 1))
+        behind = _rewrite_message(span, tables, memory, (out, 2 * message + 1))
         positions.rewritten[message] = behind >= 0
         if behind >= 0:
             positions.lengths[row] = behind - out
@@ -128,7 +128,7 @@ def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory:
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - a branch for each field
+def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
@@ -146,18 +146,18 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
         size, position = behind - position, blank_end(behind, last)
         if size == 9 and name == _BEFORE_NAME and images == 0:
             has_before, images = byte_at(position) == QUOTE, 1
-            out = _piece(out, memory, _BEFORE)
-            position, out = _image((position, last), tables, memory, (out, stamp))
+            out = _write_piece(out, memory, _BEFORE)
+            position, out = _rewrite_image((position, last), tables, memory, (out, stamp))
         elif size == 8 and name == _AFTER_NAME and images < 2:
             if images == 0:
-                out = _piece(_piece(out, memory, _BEFORE), memory, _NULL)
-            images, out = 2, _piece(out, memory, _AFTER)
-            position, out = _image((position, last), tables, memory, (out, stamp + 1))
+                out = _write_piece(_write_piece(out, memory, _BEFORE), memory, _NULL)
+            images, out = 2, _write_piece(out, memory, _AFTER)
+            position, out = _rewrite_image((position, last), tables, memory, (out, stamp + 1))
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
-            source = _source(position, last)
+            source = _parse_source(position, last)
             position = source.end
         elif size == 5 and name & _FIVE == _OP_NAME and op == 0:
-            op, position = _op(position)
+            op, position = _parse_op(position)
         else:
             is_again = size == 9 and name in (_BEFORE_NAME, _SOURCE_NAME)
             is_again |= (size == 8 and name == _AFTER_NAME) or (
@@ -175,12 +175,12 @@ def _message(  # noqa: C901, PLR0912 - a branch for each field
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
     if images == 1:
-        out = _piece(_piece(out, memory, _AFTER), memory, _NULL)
-    return _written(out, source, op, memory)
+        out = _write_piece(_write_piece(out, memory, _AFTER), memory, _NULL)
+    return _write_source_and_op(out, source, op, memory)
 
 
 @compiled
-def _op(position: int) -> tuple[int, int]:
+def _parse_op(position: int) -> tuple[int, int]:
     """Return the letter of an op that changes a row, and the position after it or `DECLINED`."""
     op = byte_at(position + 1)
     if byte_at(position) != QUOTE or byte_at(position + 2) != QUOTE:
@@ -189,30 +189,34 @@ def _op(position: int) -> tuple[int, int]:
 
 
 @compiled
-def _written(
+def _write_source_and_op(
     out: int,
     source: _SourceFields,
     op: int,
     memory: Memory,
 ) -> int:
     """Write the fields behind the images: `source` and `op`; return the position after them."""
-    out = _token(_piece(out, memory, _CONNECTOR), memory, source.connector, source.connector_length)
-    out = _token(_piece(out, memory, _TIME), memory, source.time, source.time_length)
-    out = _token(_piece(out, memory, _DATABASE), memory, source.database, source.database_length)
-    out = _token(_piece(out, memory, _TABLE), memory, source.table, source.table_length)
-    out = _piece(out, memory, _OP)
+    out = _write_token(
+        _write_piece(out, memory, _CONNECTOR), memory, source.connector, source.connector_length
+    )
+    out = _write_token(_write_piece(out, memory, _TIME), memory, source.time, source.time_length)
+    out = _write_token(
+        _write_piece(out, memory, _DATABASE), memory, source.database, source.database_length
+    )
+    out = _write_token(_write_piece(out, memory, _TABLE), memory, source.table, source.table_length)
+    out = _write_piece(out, memory, _OP)
     put_byte(out, 0, op)
-    return _piece(out + 1, memory, _END)
+    return _write_piece(out + 1, memory, _END)
 
 
 @compiled
-def _piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
-    return copied(out, memory.pieces + piece[0], piece[1])
+def _write_piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
+    return copy_bytes(out, memory.pieces + piece[0], piece[1])
 
 
 @compiled
-def _token(out: int, memory: Memory, position: int, length: int) -> int:
-    return copied(out, position, length) if length else _piece(out, memory, _NULL)
+def _write_token(out: int, memory: Memory, position: int, length: int) -> int:
+    return copy_bytes(out, position, length) if length else _write_piece(out, memory, _NULL)
 
 
 @compiled
@@ -221,7 +225,7 @@ def _no_source() -> _SourceFields:
 
 
 @compiled
-def _source(  # noqa: C901, PLR0912 - a branch for each field
+def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
     position: int, last: int
 ) -> _SourceFields:
     """Find the values of `source` that the rewritten message has."""
@@ -271,27 +275,27 @@ def _source(  # noqa: C901, PLR0912 - a branch for each field
 
 
 @compiled
-def _image(
+def _rewrite_image(
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, last = span
     out, stamp = target
     if byte_at(position) == NULL_BEGIN:
-        return word_end(position), _piece(out, memory, _NULL)
+        return word_end(position), _write_piece(out, memory, _NULL)
     if byte_at(position) != QUOTE:
         return DECLINED, out
-    position, end = _unescaped(position + 1, last, memory.scratch)
+    position, end = _write_unescaped(position + 1, last, memory.scratch)
     if position < 0:
         return DECLINED, out
     put_number(end, 0, 0)  # where no text goes on
     put_number(end, 1, 0)
-    out = _document((memory.scratch, end), tables, (out, stamp))
+    out = _rewrite_document((memory.scratch, end), tables, (out, stamp))
     return (position, out) if out > 0 else (DECLINED, out)
 
 
 @compiled
-def _unescaped(position: int, last: int, out: int) -> tuple[int, int]:
+def _write_unescaped(position: int, last: int, out: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
@@ -326,7 +330,7 @@ def _unescaped(position: int, last: int, out: int) -> tuple[int, int]:
 
 
 @compiled
-def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
+def _rewrite_document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
     out, stamp = target
@@ -339,14 +343,16 @@ def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int
         position = blank_end(position + 1, end)
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
-        behind, column, expected, steps = column_of(position, (end, steps, expected), tables, stamp)
+        behind, column, expected, steps = parse_name(
+            position, (end, steps, expected), tables, stamp
+        )
         if behind < 0:
             return DECLINED
         stop = behind
         while byte_at(stop - 1) <= SPACE:
             stop -= 1
-        out = copied(out + 1, position, stop - position)
-        position, out, form = value_of(behind, end, out)
+        out = copy_bytes(out + 1, position, stop - position)
+        position, out, form = write_value(behind, end, out)
         if position < 0:
             return DECLINED
         if column >= 0 and not number_at(tables.kinds + 8 * column) >> form & 1:

@@ -46,7 +46,7 @@ _SEVEN = np.uint64(0xFFFFFFFFFFFFFF)
 
 
 @compiled
-def copied(out: int, position: int, length: int) -> int:
+def copy_bytes(out: int, position: int, length: int) -> int:
     """Copy bytes in words; up to 7 more are read and written."""
     for shift in range(0, length, 8):
         put_number(out + shift, 0, number_at(position + shift))
@@ -54,14 +54,14 @@ def copied(out: int, position: int, length: int) -> int:
 
 
 @compiled
-def value_of(position: int, end: int, out: int) -> tuple[int, int, int]:
+def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
     """Write a value; return the positions after it, or `DECLINED`, and after the output; its form.
 
     A number with a fraction becomes a text, which keeps its digits.
     """
     byte = byte_at(position)
     if byte == OBJECT_BEGIN:
-        return _typed(position, end, out)
+        return _write_typed_value(position, end, out)
     if byte == QUOTE:
         behind, _ = string_end(position + 1)
         behind, form = behind + 1 if behind > 0 else DECLINED, TEXTS
@@ -69,22 +69,22 @@ def value_of(position: int, end: int, out: int) -> tuple[int, int, int]:
         behind, form = number_end(position), NUMBERS
         if behind > 0 and digits_end(position + 1) != behind:
             put_byte(out, 0, QUOTE)
-            out = copied(out + 1, position, behind - position)
+            out = copy_bytes(out + 1, position, behind - position)
             put_byte(out, 0, QUOTE)
             return behind, out + 1, form
     else:
         behind, form = word_end(position), NULLS if byte == NULL_BEGIN else TRUTHS
     if behind < 0:
         return DECLINED, out, form
-    return behind, copied(out, position, behind - position), form
+    return behind, copy_bytes(out, position, behind - position), form
 
 
 @compiled
-def _typed(position: int, end: int, out: int) -> tuple[int, int, int]:
+def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int]:
     """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
 
     Returns:
-        As `value_of`.
+        As `write_value`.
     """
     position = blank_end(position + 1, end)
     name, behind, next_word = word_at(position), name_end(position), word_at(position + 8)
@@ -113,7 +113,7 @@ def _typed(position: int, end: int, out: int) -> tuple[int, int, int]:
     behind = blank_end(stop + quoted, end)
     if byte_at(behind) != OBJECT_END:
         return DECLINED, out, form
-    return behind + 1, copied(out, begin, stop - begin), form
+    return behind + 1, copy_bytes(out, begin, stop - begin), form
 
 
 @compiled

@@ -42,7 +42,7 @@ class ImageCells:
 
     @classmethod
     def for_columns(cls, columns: int, width: int) -> ImageCells:
-        """Empty cells of `width` images for each column."""
+        """Return empty cells of `width` images for each column."""
         shape = columns, width
         return cls(
             np.empty(shape, np.int64),
@@ -76,7 +76,7 @@ class ImageCells:
             width=self.numbers.shape[1],
         )
 
-    def bits(self, index: int, images: int) -> pa.Buffer | None:
+    def valid_bits(self, index: int, images: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
         valid = self.valid[index, :images] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -85,11 +85,11 @@ class ImageCells:
         """Return the images that have null, for each column."""
         return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
 
-    def inner(
+    def inner_column(
         self, index: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of an object or of a list, of its own columns."""
-        valid = self.bits(index, images)
+        valid = self.valid_bits(index, images)
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, images, [valid], children=columns)
         offsets = np.zeros(images + 1, np.int32)
@@ -105,7 +105,7 @@ class ImageCells:
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(index, images)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.bits(index, images), self.numbers[index, :images]
+        bits, numbers = self.valid_bits(index, images), self.numbers[index, :images]
         if kind == TRUTH:
             truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
             return pa.Array.from_buffers(target, images, [bits, truths])
@@ -116,7 +116,7 @@ class ImageCells:
     def texts(self, index: int, images: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
         valid, lengths = self.valid[index, :images] == VALUE, self.lengths[index, :images]
-        bits = self.bits(index, images)
+        bits = self.valid_bits(index, images)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
         return _texts(self.numbers[index, :images], lengths, valid, bits)
@@ -130,7 +130,7 @@ class ImageCells:
         if is_wide:
             highs = np.where(self.valid[index, :images] == VALUE, self.highs[index, :images], 0)
         both = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, images, [self.bits(index, images), both])
+        return pa.Array.from_buffers(target, images, [self.valid_bits(index, images), both])
 
 
 def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:

@@ -41,11 +41,11 @@ from stream_app.cdc.compiled.image_parser import (
     HeadPositions,
     InnerTables,
     RowPositions,
-    bytes_like,
+    count_byte,
     parse_heads,
     parse_rows,
 )
-from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
+from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
@@ -184,7 +184,7 @@ class ImageLayout:
         data = np.frombuffer(text, np.uint8)
         text_layout.parse(data, first, first + len(text) - TAIL_MIN)
         text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
-        bytes_like(data, 0)
+        count_byte(data, 0)
 
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
@@ -236,12 +236,12 @@ class ImageLayout:
         """
         count = len(offsets) - 1
         layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
-        rows = bytes_like(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
+        rows = count_byte(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
         widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
         columns = [len(layout.kinds) for layout in layouts]
         if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
-        ended = ended_messages(data, offsets)
+        ended = end_messages(data, offsets)
         cells = list(map(ImageCells.for_columns, columns, widths))
         message_tables, *inner_tables = map(ImageLayout._tables, layouts, cells)
         inner, list_rows = (
@@ -265,7 +265,7 @@ class ImageLayout:
         plain = self._columns(cells[0], images)
         for layout, layout_cells, length in zip(layouts[1:], cells[1:], lengths, strict=True):
             struct = layout._columns(layout_cells, length)
-            plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
+            plain.append(cells[0].inner_column(len(plain), images, self.types[len(plain)], struct))
         nulls = [
             inner_cells.nulls(length)
             for inner_cells, length in zip(cells[1:], lengths, strict=True)

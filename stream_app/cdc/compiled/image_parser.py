@@ -19,10 +19,10 @@ from stream_app.cdc.compiled.cell_values import (
     ImageMark,
     ImageTables,
     Span,
-    cell_end,
+    parse_cell,
     put_null,
 )
-from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unknown
+from stream_app.cdc.compiled.column_names import mark_of, mark_of_unknown, parse_name
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -97,7 +97,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
         position, first, mark_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(position) == OBJECT_BEGIN:
-            position, unknown, missing, steps = _image(
+            position, unknown, missing, steps = _parse_image(
                 Span(position, last, steps), tables, ImageMark(first, stamp)
             )
             if position < 0:
@@ -115,7 +115,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             continue
         position += _AFTER_SIZE
         if byte_at(position) == OBJECT_BEGIN:
-            position, unknown, missing, steps = _image(
+            position, unknown, missing, steps = _parse_image(
                 Span(position, last, steps), tables, ImageMark(first, stamp + 1)
             )
             if position != last:
@@ -189,7 +189,7 @@ def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> i
                 lists + list_number,
                 number_at(inner.list_rows + _WORD * list_number),
             )
-        position, marks = _message(
+        position, marks = _parse_message(
             Span(start, end, steps), tables, inner, ImageMark(image, row + 1)
         )
         if 0 < position < end:
@@ -208,7 +208,7 @@ def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> i
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
+def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     span: Span,
     tables: ImageTables,
     inner: InnerTables,
@@ -217,8 +217,8 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     """Parse one message that is an image, and the objects in it as images of their own.
 
     Returns:
-        The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or of
-        the images in it if it has some.
+        The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or
+        of the images in it if it has some.
     """
     position, last, steps = span
     number, stamp = mark
@@ -227,7 +227,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     position = blank_end(position + 1, last)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        behind, column, expected, steps = column_of(
+        behind, column, expected, steps = parse_name(
             position, (last, steps, expected), tables, stamp
         )
         if behind < 0:
@@ -237,12 +237,12 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
             marks += mark_of_unknown(position, behind, column)
             position = value_end(behind, last)
         elif column >= first and byte_at(behind) != NULL_BEGIN:
-            position, inner_marks, steps = _inner_images(
+            position, inner_marks, steps = _parse_inner_images(
                 Span(behind, last, steps), tables, inner, column, mark
             )
             image_marks += inner_marks
         else:
-            position = cell_end(behind, tables, (column, number))
+            position = parse_cell(behind, tables, (column, number))
         if position < 0 or position >= last:
             return DECLINED, 0
         if byte_at(position) != COMMA:
@@ -261,7 +261,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
 
 
 @compiled
-def _inner_images(
+def _parse_inner_images(
     span: Span,
     tables: ImageTables,
     inner: InnerTables,
@@ -285,10 +285,12 @@ def _inner_images(
     if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if list_number < 0:
-        position, unknown, missing, steps = _image(Span(position, last, steps), inner_tables, mark)
+        position, unknown, missing, steps = _parse_image(
+            Span(position, last, steps), inner_tables, mark
+        )
     else:
         before = number_at(inner.list_rows + _WORD * list_number)
-        position, rows, unknown, missing, steps = _list(
+        position, rows, unknown, missing, steps = _parse_list(
             Span(position, last, steps), inner_tables, before
         )
         put_number(tables.numbers, column * tables.width + number, rows - before)
@@ -299,7 +301,7 @@ def _inner_images(
 
 
 @compiled
-def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
@@ -315,7 +317,7 @@ def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, i
     if byte_at(position) == ARRAY_END:
         return position + 1, number, 0, 0, steps
     while number < tables.width and byte_at(position) == OBJECT_BEGIN:
-        position, more, less, steps = _image(
+        position, more, less, steps = _parse_image(
             Span(position, last, steps), tables, ImageMark(number, position)
         )
         if position < 0 or position >= last:
@@ -354,7 +356,7 @@ def _tables_at(address: int, index: int) -> ImageTables:
 
 
 @compiled
-def _image(
+def _parse_image(
     span: Span,
     tables: ImageTables,
     mark: ImageMark,
@@ -372,7 +374,7 @@ def _image(
     if byte_at(position) == OBJECT_END:
         return position + 1, 0, _put_missing(tables, number, stamp), steps
     while True:
-        behind, column, expected, steps = column_of(
+        behind, column, expected, steps = parse_name(
             position, (last, steps, expected), tables, stamp
         )
         if behind < 0:
@@ -382,7 +384,7 @@ def _image(
             position = value_end(behind, last)
         else:
             columns += 1
-            position = cell_end(behind, tables, (column, number))
+            position = parse_cell(behind, tables, (column, number))
         if position < 0 or position >= last:
             return DECLINED, 0, 0, 0
         if byte_at(position) != COMMA:
@@ -408,7 +410,7 @@ def _put_missing(tables: ImageTables, number: int, stamp: int) -> int:
 
 
 @compiled
-def bytes_like(data: Bytes, byte: int) -> int:
+def count_byte(data: Bytes, byte: int) -> int:
     """Count the bytes that equal this one. There are at least as many braces as objects."""
     count = 0
     for value in data:

@@ -80,24 +80,24 @@ def list_nodes(position: int, end: int, nodes: NodeTables) -> int:
         if position >= end:
             return DECLINED
         node, count = count, count + 1
-        _begin(node, container, nodes)
-        position = _value(position, end, node, nodes)
+        _add_node(node, container, nodes)
+        position = _put_value(position, end, node, nodes)
         if position > end or position < 0:
             return DECLINED
         kind = number_at(nodes.kinds + 8 * node)
         if kind <= ARRAYS and number_at(nodes.nexts + 8 * node) == 0:
             container = node
             if kind == OBJECTS:
-                position = _name(position, end, count, nodes)
+                position = _put_name(position, end, count, nodes)
             continue
-        position, container = _next_value(position, end, container, count, nodes)
+        position, container = _find_next_value(position, end, container, count, nodes)
         if container < 0:
             return count if position == end else DECLINED
     return DECLINED
 
 
 @compiled
-def _begin(node: int, container: int, nodes: NodeTables) -> None:
+def _add_node(node: int, container: int, nodes: NodeTables) -> None:
     """Add a node to its container."""
     put_number(nodes.parents, node, container)
     if container < 0:
@@ -111,7 +111,7 @@ def _begin(node: int, container: int, nodes: NodeTables) -> None:
 
 
 @compiled
-def _value(position: int, end: int, node: int, nodes: NodeTables) -> int:
+def _put_value(position: int, end: int, node: int, nodes: NodeTables) -> int:
     """Return the position after a scalar, an empty container, or another container's opening
     bracket.
     """
@@ -133,11 +133,11 @@ def _value(position: int, end: int, node: int, nodes: NodeTables) -> int:
         put_number(nodes.begins, node, position + 1)
         put_number(nodes.sizes, node, stop - position - 1 - escaped)
         return stop + 1 if stop > 0 else DECLINED
-    return _bare(position, byte, node, nodes)
+    return _put_word_or_number(position, byte, node, nodes)
 
 
 @compiled
-def _bare(position: int, byte: int, node: int, nodes: NodeTables) -> int:
+def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeTables) -> int:
     """Return the position after a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
         stop = number_end(position)
@@ -151,7 +151,7 @@ def _bare(position: int, byte: int, node: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def _next_value(
+def _find_next_value(
     position: int, end: int, container: int, count: int, nodes: NodeTables
 ) -> tuple[int, int]:
     """Return the position and the container of the next value, or the end of the text and -1.
@@ -166,7 +166,7 @@ def _next_value(
         byte = byte_at(position)
         if byte == COMMA:
             position = position + 1
-            return (_name(position, end, count, nodes) if is_object else position), container
+            return (_put_name(position, end, count, nodes) if is_object else position), container
         if byte != (OBJECT_END if is_object else ARRAY_END):
             return DECLINED, container
         put_number(nodes.nexts, container, count)
@@ -176,7 +176,7 @@ def _next_value(
 
 
 @compiled
-def _name(position: int, end: int, node: int, nodes: NodeTables) -> int:
+def _put_name(position: int, end: int, node: int, nodes: NodeTables) -> int:
     """Give the next node its name; return the position after the colon, or `DECLINED`."""
     position = blank_end(position, end)
     if position >= end or byte_at(position) != QUOTE:
@@ -188,7 +188,7 @@ def _name(position: int, end: int, node: int, nodes: NodeTables) -> int:
     size = stop - begin - escaped
     if escaped:
         target = number_at(nodes.scratch_end)
-        unescaped(begin, target, size)
+        copy_unescaped(begin, target, size)
         begin = target
         put_number(nodes.scratch_end, 0, target + size)
     put_number(nodes.name_begins, node, begin)
@@ -198,7 +198,7 @@ def _name(position: int, end: int, node: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def unescaped(position: int, target: int, size: int) -> None:
+def copy_unescaped(position: int, target: int, size: int) -> None:
     """Copy a string without its escapes until the copy has `size` bytes."""
     stop = target + size
     while target < stop:

@@ -26,7 +26,7 @@ _GROWTH, _HEAD = 4, 16
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
 
 
-def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
+def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """Encode texts part by part.
 
     Args:
@@ -36,11 +36,11 @@ def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     while row < len(texts):
         limit = offsets[row] + _PART_BYTES
         stop = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
-        yield _encoded_part(texts.slice(row, stop - row))
+        yield _encode_part(texts.slice(row, stop - row))
         row = stop
 
 
-def _encoded_part(column: pa.Array) -> EncodedPart:
+def _encode_part(column: pa.Array) -> EncodedPart:
     # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _END])
@@ -59,7 +59,7 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     last_counts, scratch_end, doubles_count = (
         int(state[index:].ctypes.data) for index in (1, 0, 4)
     )
-    begins = _encode(
+    begins = _encode_texts(
         positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
@@ -71,14 +71,14 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     failed |= sizes.max(axis=0) > SIZE_MAX
     _put_doubles(out[0], texts, doubles[:, : state[4]], failed)
     values, metadata = (
-        _binary(array[begin - int(array.ctypes.data) :], lengths)
+        _binary_column(array[begin - int(array.ctypes.data) :], lengths)
         for array, begin, lengths in zip(out, begins, sizes, strict=True)
     )
     return values, metadata, failed
 
 
 @compiled
-def _encode(
+def _encode_texts(
     positions: Int64s,
     sizes: Int64s,
     ends: tuple[int, int],
@@ -118,7 +118,7 @@ def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> No
         out[into : into + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
-def _binary(data: Bytes, sizes: Int64s) -> pa.Array:
+def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:
     bounds = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=bounds[1:])
     return pa.Array.from_buffers(

@@ -63,13 +63,13 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
     if same and members == last_count:
         return members
     put_number(table.last_counts, COUNT, -1)
-    _sort(members, nodes, table)
-    _lead(members, nodes, table)
-    _number(members, nodes, table)
-    if not _fill(members, count, nodes, table):
+    _sort_members(members, nodes, table)
+    _find_leaders(members, nodes, table)
+    _number_names(members, nodes, table)
+    if not _fill_slots(members, count, nodes, table):
         return DECLINED
     if number_at(nodes.scratch_end) == nodes.scratch:  # otherwise later names would overwrite these
-        _keep(members, nodes, table)
+        _keep_members(members, nodes, table)
     return members
 
 
@@ -95,7 +95,7 @@ def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables
 
 
 @compiled
-def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _keep_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
     for member in range(members):
         node = number_at(table.members + 8 * member)
         put_number(table.last_parents, member, number_at(nodes.parents + 8 * node))
@@ -105,7 +105,7 @@ def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
+def _compare_names(member: int, other_member: int, nodes: NodeTables) -> int:
     """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
     size, other_size = (
         number_at(nodes.name_sizes + 8 * member),
@@ -118,12 +118,12 @@ def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
     for index in range(min(size, other_size)):
         byte, other_byte = byte_at(position + index), byte_at(other_position + index)
         if byte != other_byte:
-            return _rank(byte) - _rank(other_byte)
+            return _utf16_rank(byte) - _utf16_rank(other_byte)
     return size - other_size
 
 
 @compiled
-def _rank(byte: int) -> int:
+def _utf16_rank(byte: int) -> int:
     """Return a rank for a character's first byte, because UTF-16 sorts some characters differently.
 
     UTF-8 characters of four bytes precede those from U+E000 on, of three bytes. All others keep the
@@ -133,7 +133,7 @@ def _rank(byte: int) -> int:
 
 
 @compiled
-def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _sort_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
     source, target = table.order, table.other
     for member in range(members):
@@ -141,7 +141,7 @@ def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
     run = 1
     while run < members:
         for begin in range(0, members, 2 * run):
-            _merge(begin, min(begin + run, members), min(begin + 2 * run, members),
+            _merge_runs(begin, min(begin + run, members), min(begin + 2 * run, members),
                    source, target, nodes)  # fmt: skip
         source, target = target, source
         run *= 2
@@ -151,12 +151,14 @@ def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _merge(begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables) -> None:
+def _merge_runs(
+    begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables
+) -> None:
     left_index, right_index = begin, middle
     for index in range(begin, end):
         takes_left = right_index >= end or (
             left_index < middle
-            and _compared(
+            and _compare_names(
                 number_at(source + 8 * left_index), number_at(source + 8 * right_index), nodes
             )
             <= 0
@@ -170,19 +172,19 @@ def _merge(begin: int, middle: int, end: int, source: int, target: int, nodes: N
 
 
 @compiled
-def _lead(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _find_leaders(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Find the first member of each name."""
     for index in range(members):
         node, leader = number_at(table.order + 8 * index), -1
         if index:
             before = number_at(table.order + 8 * (index - 1))
-            if _compared(before, node, nodes) == 0:
+            if _compare_names(before, node, nodes) == 0:
                 leader = number_at(table.leaders + 8 * before)
         put_number(table.leaders, node, node if leader < 0 else leader)
 
 
 @compiled
-def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _number_names(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Number the names in the order of their first use."""
     names, size = 0, 0
     for member in range(members):
@@ -199,7 +201,7 @@ def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
+def _fill_slots(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
     """Put members into their objects' slots; False if an object repeats a name."""
     slot = 0
     for node in range(count):
