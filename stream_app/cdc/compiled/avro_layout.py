@@ -83,7 +83,7 @@ class AvroColumn:
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
-        valid_bits, numbers = (
+        bits, numbers = (
             self.cells.valid_bits(self.index, self.count),
             self.cells.numbers[self.index],
         )
@@ -91,15 +91,13 @@ class AvroColumn:
         match self.avro_type.kind:
             case "boolean":
                 truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-                return pa.Array.from_buffers(pa.bool_(), self.count, [valid_bits, truths])
+                return pa.Array.from_buffers(pa.bool_(), self.count, [bits, truths])
             case "float":
                 halves = pa.py_buffer(numbers.astype(np.int32))
-                return pa.Array.from_buffers(pa.float32(), self.count, [valid_bits, halves])
+                return pa.Array.from_buffers(pa.float32(), self.count, [bits, halves])
             case kind:
                 target = pa.float64() if kind == "double" else pa.int64()
-                return pa.Array.from_buffers(
-                    target, self.count, [valid_bits, pa.py_buffer(numbers)]
-                )
+                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""

@@ -196,14 +196,14 @@ def _write_source_and_op(
     memory: Memory,
 ) -> int:
     """Write the fields behind the images: `source` and `op`; return the position after them."""
-    out = _write_token(
-        _write_piece(out, memory, _CONNECTOR), memory, source.connector, source.connector_length
-    )
-    out = _write_token(_write_piece(out, memory, _TIME), memory, source.time, source.time_length)
-    out = _write_token(
-        _write_piece(out, memory, _DATABASE), memory, source.database, source.database_length
-    )
-    out = _write_token(_write_piece(out, memory, _TABLE), memory, source.table, source.table_length)
+    out = _write_piece(out, memory, _CONNECTOR)
+    out = _write_token(out, memory, source.connector, source.connector_length)
+    out = _write_piece(out, memory, _TIME)
+    out = _write_token(out, memory, source.time, source.time_length)
+    out = _write_piece(out, memory, _DATABASE)
+    out = _write_token(out, memory, source.database, source.database_length)
+    out = _write_piece(out, memory, _TABLE)
+    out = _write_token(out, memory, source.table, source.table_length)
     out = _write_piece(out, memory, _OP)
     put_byte(out, 0, op)
     return _write_piece(out + 1, memory, _END)

@@ -176,34 +176,25 @@ def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> i
         How many messages are parsed: each is a row of the tables, and of those of each object.
         The objects of lists are rows of their tables.
     """
-    image, lists = 0, inner.list_count
+    image, lists, list_rows = 0, inner.list_count, inner.list_rows
     for row in range(len(rows.starts)):
         start, end = rows.starts[row], rows.ends[row]
         rows.parsed[row] = False
         if end - start < 2 or byte_at(start) != OBJECT_BEGIN:
             continue
         steps = end - start + inner.searches
-        for list_number in range(lists):
-            put_number(
-                inner.list_rows,
-                lists + list_number,
-                number_at(inner.list_rows + _WORD * list_number),
-            )
-        position, marks = _parse_message(
-            Span(start, end, steps), tables, inner, ImageMark(image, row + 1)
-        )
+        for index in range(lists):
+            put_number(list_rows, lists + index, number_at(list_rows + _WORD * index))
+        mark = ImageMark(image, row + 1)
+        position, marks = _parse_message(Span(start, end, steps), tables, inner, mark)
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
             rows.marks[row] = marks
             rows.parsed[row] = True
             image += 1
-            for list_number in range(lists):
-                put_number(
-                    inner.list_rows,
-                    list_number,
-                    number_at(inner.list_rows + _WORD * (lists + list_number)),
-                )
+            for index in range(lists):
+                put_number(list_rows, index, number_at(list_rows + _WORD * (lists + index)))
     return image
 
 
@@ -227,9 +218,8 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     position = blank_end(position + 1, last)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        behind, column, expected, steps = parse_name(
-            position, (last, steps, expected), tables, stamp
-        )
+        search = last, steps, expected
+        behind, column, expected, steps = parse_name(position, search, tables, stamp)
         if behind < 0:
             return DECLINED, 0
         columns += column >= 0
@@ -254,9 +244,9 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         return DECLINED, 0
     if columns < tables.column_count:
         marks += _put_missing(tables, number, stamp)
-    for inner_number in range(inner.object_count):
-        if byte_at(tables.valid + (first + inner_number) * tables.width + number) != VALUE:
-            _put_missing(_tables_at(inner.tables, inner_number), number, stamp)
+    for index in range(inner.object_count):
+        if byte_at(tables.valid + (first + index) * tables.width + number) != VALUE:
+            _put_missing(_tables_at(inner.tables, index), number, stamp)
     return position + 1, image_marks if first < tables.column_count else marks
 
 
@@ -276,28 +266,21 @@ def _parse_inner_images(
     """
     position, last, steps = span
     number = mark.number
-    inner_number = column - tables.column_count + inner.object_count + inner.list_count
-    inner_tables, list_number = (
-        _tables_at(inner.tables, inner_number),
-        inner_number - inner.object_count,
-    )
+    index = column - tables.column_count + inner.object_count + inner.list_count
+    image_tables, list_number = _tables_at(inner.tables, index), index - inner.object_count
     put_byte(tables.valid, column * tables.width + number, VALUE)
     if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if list_number < 0:
-        position, unknown, missing, steps = _parse_image(
-            Span(position, last, steps), inner_tables, mark
-        )
+        position, unknown, missing, steps = _parse_image(span, image_tables, mark)
     else:
         before = number_at(inner.list_rows + _WORD * list_number)
-        position, rows, unknown, missing, steps = _parse_list(
-            Span(position, last, steps), inner_tables, before
-        )
+        position, rows, unknown, missing, steps = _parse_list(span, image_tables, before)
         put_number(tables.numbers, column * tables.width + number, rows - before)
         put_number(inner.list_rows, inner.list_count + list_number, rows)
-    if inner.partial >> inner_number & 1:
+    if inner.partial >> index & 1:
         missing = 0
-    return position, (2 * inner_number + 1) * (unknown + missing), steps
+    return position, (2 * index + 1) * (unknown + missing), steps
 
 
 @compiled
@@ -374,9 +357,8 @@ def _parse_image(
     if byte_at(position) == OBJECT_END:
         return position + 1, 0, _put_missing(tables, number, stamp), steps
     while True:
-        behind, column, expected, steps = parse_name(
-            position, (last, steps, expected), tables, stamp
-        )
+        search = last, steps, expected
+        behind, column, expected, steps = parse_name(position, search, tables, stamp)
         if behind < 0:
             return DECLINED, 0, 0, 0
         if column < 0:
