@@ -16,8 +16,8 @@ def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch
     """Return the bad records with the original bytes of their messages, in the same order."""
     if not bad.num_rows:
         return bad
-    at = pc.index_in(_places(bad), _places(messages)).to_pylist()
-    came = dict(zip(at, bad.column("reason").to_pylist(), strict=True))
+    rows = pc.index_in(_places(bad), _places(messages)).to_pylist()
+    came = dict(zip(rows, bad.column("reason").to_pylist(), strict=True))
     return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
 
 

@@ -167,26 +167,25 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def moved_results(decoded: DecodedBatch, places: Int32s) -> DecodedBatch:
-    """Return the results of a part of the messages, at their positions `places` in the whole
+def moved_results(decoded: DecodedBatch, rows: Int32s) -> DecodedBatch:
+    """Return the results of a part of the messages, at their positions `rows` in the whole
     batch.
     """
     changes = decoded.changes
     return replace(
         decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=places[changes.message_index]),
-        tables={name: int(places[first]) for name, first in decoded.tables.items()},
-        drift=_moved_sightings(decoded.drift, places),
-        violations=_moved_sightings(decoded.violations, places),
-        schemas={key: int(places[first]) for key, first in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(places[decoded.truncated]),
+        changes=ChangeBatch(rows=changes.rows, message_index=rows[changes.message_index]),
+        tables={name: int(rows[first]) for name, first in decoded.tables.items()},
+        drift=_moved_sightings(decoded.drift, rows),
+        violations=_moved_sightings(decoded.violations, rows),
+        schemas={key: int(rows[first]) for key, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(rows[decoded.truncated]),
     )
 
 
-def _moved_sightings(seen: Mapping[_Seen, Sighting], places: Int32s) -> dict[_Seen, Sighting]:
+def _moved_sightings(seen: Mapping[_Seen, Sighting], rows: Int32s) -> dict[_Seen, Sighting]:
     return {
-        key: Sighting(sighting.records, int(places[sighting.first]))
-        for key, sighting in seen.items()
+        key: Sighting(sighting.records, int(rows[sighting.first])) for key, sighting in seen.items()
     }
 
 
@@ -211,7 +210,7 @@ def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
 
 
 def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {**right, **{name: min(at, right.get(name, at)) for name, at in left.items()}}
+    return {**right, **{name: min(row, right.get(name, row)) for name, row in left.items()}}
 
 
 def in_order(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
@@ -270,10 +269,10 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
         reasons: position of a message → why it cannot be decoded.
     """
-    at = sorted(reasons)
-    picked = messages.take(pa.array(at, pa.int32())) if at else messages.slice(0, 0)
+    rows = sorted(reasons)
+    picked = messages.take(pa.array(rows, pa.int32())) if rows else messages.slice(0, 0)
     columns: list[Any] = [_column(picked, field) for field in MESSAGE_SCHEMA]
-    columns.append(pa.array([reasons[index] for index in at], pa.string()))
+    columns.append(pa.array([reasons[row] for row in rows], pa.string()))
     return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
 
 

@@ -110,8 +110,8 @@ def drift_of(
     unknown = (set(before or ()) | set(after or ())) - columns
     if ignored is not None:
         unknown = {name for name in unknown if not name.startswith(ignored)}
-    lacking = frozenset() if after is None else columns.difference(after)
-    return Drift(frozenset(unknown), lacking) if unknown or lacking else NO_DRIFT
+    missing = frozenset() if after is None else columns.difference(after)
+    return Drift(frozenset(unknown), missing) if unknown or missing else NO_DRIFT
 
 
 @dataclass(frozen=True, slots=True)

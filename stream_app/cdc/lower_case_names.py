@@ -84,7 +84,7 @@ class LoweredDescription:
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `SourceFacts.describe`."""
         described = (
-            self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows)
+            self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
         )
         tables = [lowered_table(table) for table in described if table is not None]
         return functools.reduce(merged_source_table, tables) if tables else None
@@ -118,10 +118,10 @@ class LoweredDecode:
             return self._of_one(next(iter(origins.tables), None), messages)
         parts = []
         for code in np.unique(origins.codes).tolist():  # a loop over source tables
-            at = np.flatnonzero(origins.codes == code)
+            rows = np.flatnonzero(origins.codes == code)
             origin = None if code == NO_TABLE else origins.tables[code]
-            part = self._of_one(origin, messages.take(pa.array(at)))
-            parts.append(moved_results(part, at.astype(np.int32)))
+            part = self._of_one(origin, messages.take(pa.array(rows)))
+            parts.append(moved_results(part, rows.astype(np.int32)))
         joined = functools.reduce(joined_results, parts)
         return replace(joined, bad=joined.bad.sort_by(BAD_RECORD_ORDER))
 
@@ -135,18 +135,18 @@ class LoweredDecode:
         while True:
             unread = messages.slice(begin)
             decoded = self._decoded(spelled, unread)
-            at, names = self._respelled(spelled, unread, decoded)
-            if at is not None:
-                decoded = self._decoded(spelled, unread.slice(0, at))
+            row, names = self._respelled(spelled, unread, decoded)
+            if row is not None:
+                decoded = self._decoded(spelled, unread.slice(0, row))
             decoded = moved_results(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
             finished = decoded if finished is None else joined_results(finished, decoded)
-            if at is None:
+            if row is None:
                 return finished
-            tried = tried if at == 0 else set()
+            tried = tried if row == 0 else set()
             # A message that has a column in two spellings asks for both in turn.
-            self._learn(spelled, unread, at, [*names, *tried])
+            self._learn(spelled, unread, row, [*names, *tried])
             tried.update(names)
-            begin += at
+            begin += row
 
     def _respelled(
         self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
@@ -161,11 +161,11 @@ class LoweredDecode:
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
-        for at in pc.index_in(bad, messages.column("offset")).to_pylist():
-            for name in self._names(messages, at):
+        for row in pc.index_in(bad, messages.column("offset")).to_pylist():
+            for name in self._names(messages, row):
                 known_name = spelled.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
-                    first[name] = min(at, first.get(name, at))
+                    first[name] = min(row, first.get(name, row))
         earliest = min(first.values(), default=None)
         return earliest, sorted(name for name, seen in first.items() if seen == earliest)
 

@@ -49,16 +49,16 @@ def message_fields(pointers: Int64s) -> MessageFields:
     """Read the structs at these addresses."""
     base = int(pointers.min())
     memory = pa.foreign_buffer(base, int(pointers.max()) - base + _size())
-    words, at = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
+    words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
     codes = np.frombuffer(memory, np.int32)
 
     def field(name: str) -> Int64s:
         first: int = getattr(Message, name).offset
-        values: Int64s = words[at + first // _WORD]
+        values: Int64s = words[word_index + first // _WORD]
         return values
 
     return MessageFields(
-        errors=codes[at * _INT32S_IN_WORD],
+        errors=codes[word_index * _INT32S_IN_WORD],
         offsets=field("offset"),
         values=field("payload"),
         value_lengths=field("len"),

@@ -116,8 +116,8 @@ def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     for offset_range in ranges:
         parts = min(round(pieces * offset_range.size / total), offset_range.size // PIECE_MIN)
         ends = [
-            offset_range.begin + offset_range.size * at // max(parts, 1)
-            for at in range(max(parts, 1) + 1)
+            offset_range.begin + offset_range.size * part // max(parts, 1)
+            for part in range(max(parts, 1) + 1)
         ]
         cut_ranges += [
             replace(offset_range, begin=begin, end=end) for begin, end in itertools.pairwise(ends)
@@ -148,9 +148,9 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
         begins: (topic, partition) → the offset of the oldest record.
     """
     return [
-        OffsetRange(topic, partition, at, begin)
+        OffsetRange(topic, partition, read_to, begin)
         for (topic, partition), begin in sorted(begins.items())
-        if (at := position.get(topic, {}).get(str(partition), begin)) < begin
+        if (read_to := position.get(topic, {}).get(str(partition), begin)) < begin
     ]
 
 

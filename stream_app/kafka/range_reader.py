@@ -85,14 +85,14 @@ class _Progress:
     """The progress of one range.
 
     Attributes:
-        at: the next offset.
+        next_offset: the offset of the next message.
         since: when the reader reached this offset, in steady seconds.
         at_end: whether the newest fetch found the partition's end there.
         has_asked: whether the reader has asked the broker for the end since.
     """
 
     whole: OffsetRange
-    at: int
+    next_offset: int
     since: float
     at_end: bool = False
     has_asked: bool = False
@@ -100,8 +100,8 @@ class _Progress:
     last_error: str = ""
 
     def moved(self, to: int, now: float) -> None:
-        if to > self.at:
-            self.at, self.since = to, now
+        if to > self.next_offset:
+            self.next_offset, self.since = to, now
             self.at_end = self.has_asked = self.has_restarted = False
 
 
@@ -164,8 +164,8 @@ class RangeReader:
 
     def _start_some(self, waiting: deque[OffsetRange]) -> None:
         while waiting and len(self._started) < self._settings.ahead:
-            places = {(started.topic, started.partition) for started in self._started}
-            if (waiting[0].topic, waiting[0].partition) in places:
+            started_partitions = {(started.topic, started.partition) for started in self._started}
+            if (waiting[0].topic, waiting[0].partition) in started_partitions:
                 return
             chosen = waiting.popleft()
             self._client.start(chosen.topic, chosen.partition, chosen.begin)
@@ -178,8 +178,8 @@ class RangeReader:
     def _read_first(self) -> Iterator[pa.RecordBatch]:
         whole = self._started[0]
         progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
-        while progress.at < whole.end:
-            wanted = min(self._batch_messages, whole.end - progress.at)
+        while progress.next_offset < whole.end:
+            wanted = min(self._batch_messages, whole.end - progress.next_offset)
             pointers = np.empty(wanted, np.int64)
             count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
@@ -197,7 +197,7 @@ class RangeReader:
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            first = progress.at
+            first = progress.next_offset
             good = _within(fields, progress)
             batch = None
             if good.any():
@@ -225,7 +225,7 @@ class RangeReader:
                 if offset >= whole.end:
                     self._check_tail(progress)
                 progress.moved(min(offset, whole.end), now)
-                progress.at_end = progress.at < whole.end
+                progress.at_end = progress.next_offset < whole.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._skip_gap(progress)
                 return
@@ -242,12 +242,12 @@ class RangeReader:
         if int(offsets[-1]) - first + 1 == len(offsets):
             return
         expected = np.append(first, offsets[:-1] + 1)
-        at = int(np.argmax(offsets != expected))
-        self._check_passed(int(expected[at]), int(offsets[at]), progress)
+        index = int(np.argmax(offsets != expected))
+        self._check_passed(int(expected[index]), int(offsets[index]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
-        if progress.at < progress.whole.end:
-            self._check_passed(progress.at, progress.whole.end, progress)
+        if progress.next_offset < progress.whole.end:
+            self._check_passed(progress.next_offset, progress.whole.end, progress)
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
         whole = progress.whole
@@ -260,11 +260,11 @@ class RangeReader:
         whole = progress.whole
         oldest, newest = self._watermarks(whole)
         available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.at >= newest or oldest >= whole.end:
+        if progress.next_offset >= newest or oldest >= whole.end:
             self._lose(progress, whole.end, available)
             return
-        to = max(oldest, progress.at)
-        if to > progress.at or progress.has_restarted:
+        to = max(oldest, progress.next_offset)
+        if to > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
             self._lose(progress, to, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
@@ -272,7 +272,7 @@ class RangeReader:
         self._client.start(whole.topic, whole.partition, to)
 
     def _lose(self, progress: _Progress, to: int, available: str) -> None:
-        self._report_loss(progress.whole, progress.at, to, available)
+        self._report_loss(progress.whole, progress.next_offset, to, available)
         progress.moved(to, self._clock.steady_seconds())
 
     def _report_loss(self, whole: OffsetRange, begin: int, end: int, available: str) -> None:
@@ -323,7 +323,7 @@ class RangeReader:
     def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
         whole = progress.whole
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if not isinstance(watermarks, int) and watermarks[1] <= progress.at:
+        if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:
             self._lose(progress, whole.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited: float) -> None:
@@ -338,7 +338,7 @@ class RangeReader:
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
-            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{cause}",
+            f"Kafka gave nothing from offset {progress.next_offset} on for {waited:.0f} s{cause}",
             where=str(whole),
             fix=SEE_BROKERS,
         )
@@ -358,7 +358,7 @@ class RangeReader:
 
 def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
     offsets = fields.offsets
-    good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.whole.end)
+    good: npt.NDArray[np.bool_] = (offsets >= progress.next_offset) & (offsets < progress.whole.end)
     good &= fields.errors == 0
     seen = np.maximum.accumulate(np.where(good, offsets, -1))
     good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out

@@ -56,13 +56,13 @@ def read_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens, at, text = [], 0, text.strip()
-    while at < len(text):
-        token = _TOKEN.match(text, at)
+    tokens, position, text = [], 0, text.strip()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
         if token is None:
             raise JaasError("a quotation mark has no second one")
         tokens.append(token[1])
-        at = token.end()
+        position = token.end()
     return tokens
 
 

@@ -125,16 +125,16 @@ def geometry_json(text: str) -> str:
         name, inner = reader.geometry(0)
     except (UnicodeEncodeError, struct.error, KeyError, RecursionError):
         raise ValueError("is not a geometry as MySQL stores it") from None
-    if reader.at != len(data):
+    if reader.position != len(data):
         raise ValueError("is not a geometry as MySQL stores it")
     field = "geometries" if name == _GEOMETRY_NAMES[7] else "coordinates"
     return json.dumps({field: inner, "type": name, "srid": srid}, separators=(",", ":"))
 
 
 class _Reader:
-    def __init__(self, data: bytes, at: int) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self._data = data
-        self.at = at
+        self.position = position
 
     def geometry(self, depth: int) -> tuple[str, Any]:
         """Return the name of the type, and the coordinates or, in a collection, the geometries."""
@@ -170,6 +170,6 @@ class _Reader:
         return int(count)
 
     def _take(self, form: str) -> tuple[Any, ...]:
-        numbers = struct.unpack_from(form, self._data, self.at)
-        self.at += struct.calcsize(form)
+        numbers = struct.unpack_from(form, self._data, self.position)
+        self.position += struct.calcsize(form)
         return numbers

@@ -148,8 +148,8 @@ def left_padded(values: pa.Array, width: int) -> pa.Array:
     data: Bytes = np.zeros(int(widths.sum(dtype=np.int64)), np.uint8)
     # The distance by which a byte moves, which is the same for all bytes of a value.
     moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
-    places = np.repeat(offsets[:-1], lengths) + _counted(lengths)
-    data[places + np.repeat(moves, lengths)] = bytes_of(values)[places]
+    positions = np.repeat(offsets[:-1], lengths) + _counted(lengths)
+    data[positions + np.repeat(moves, lengths)] = bytes_of(values)[positions]
     return _binary(values, widths, data)
 
 

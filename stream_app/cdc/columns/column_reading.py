@@ -189,8 +189,8 @@ class ColumnReading:
                 return key, _inner(_ELEMENT, kind.element, arrow.item_type)
             case _:
                 return tuple(
-                    _inner(field.name, field.data_type, arrow.field(place).type)
-                    for place, field in enumerate(kind.fields)
+                    _inner(field.name, field.data_type, arrow.field(index).type)
+                    for index, field in enumerate(kind.fields)
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:

@@ -89,8 +89,8 @@ def _wide(values: pa.Array) -> Bytes:
         first = data[starts]
         number = np.empty((len(rows), _WIDTH), np.uint8)
         number[:, length:] = np.where(first & 0x80, 0xFF, 0)[:, None]
-        for place in range(length):
-            number[:, place] = data[starts + (length - 1 - place)]
+        for index in range(length):
+            number[:, index] = data[starts + (length - 1 - index)]
         out[rows] = number
     return out
 
@@ -243,9 +243,9 @@ def by_scale(
         part = values.take(pa.array(rows[start:end]))
         parts.append(convert(part, int(numbers[rows[start]]))[0])
         start = end
-    places = np.zeros(len(values), np.int64)
-    places[rows] = np.arange(len(rows))
-    return pa.concat_arrays(parts).take(pa.array(places, mask=~usable))
+    indices = np.zeros(len(values), np.int64)
+    indices[rows] = np.arange(len(rows))
+    return pa.concat_arrays(parts).take(pa.array(indices, mask=~usable))
 
 
 def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:

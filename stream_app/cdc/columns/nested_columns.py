@@ -81,9 +81,9 @@ def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     values, failed = casted
     if valid.all():
         return casted
-    places = np.where(valid, np.cumsum(valid) - 1, 0)
-    spread = values.take(pa.array(places, mask=~valid))
-    return spread, None if failed is None else failed[places] & valid
+    indices = np.where(valid, np.cumsum(valid) - 1, 0)
+    spread = values.take(pa.array(indices, mask=~valid))
+    return spread, None if failed is None else failed[indices] & valid
 
 
 def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:

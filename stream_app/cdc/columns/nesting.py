@@ -50,11 +50,11 @@ def _openings(values: pa.Array) -> Int64s:
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # Blocks fit into the processor's cache, because reading memory costs the most.
-    places = [
+    positions = [
         np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
         for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
     ]
-    return np.concatenate([np.empty(0, np.int64), *places])
+    return np.concatenate([np.empty(0, np.int64), *positions])
 
 
 def _rows_of_many_brackets(

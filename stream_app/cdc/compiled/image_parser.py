@@ -264,7 +264,7 @@ def _parse_inner_images(
         The position after its bracket, or `DECLINED`; the sum of its images' marks, which no
         other column gives; and how many searches are left.
     """
-    position, last, steps = span
+    position, _, steps = span
     number = mark.number
     index = column - tables.column_count + inner.object_count + inner.list_count
     image_tables, list_number = _tables_at(inner.tables, index), index - inner.object_count

@@ -186,8 +186,8 @@ def _decoded_envelopes(
         return None
     selection = slice(None) if heads.parsed.all() else heads.parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
-    places = heads.before_at[selection], heads.after_at[selection]
-    parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
+    image_rows = heads.before_at[selection], heads.after_at[selection]
+    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, heads.columns, settings)
     return DecodedPart(
         positions,
         _records(values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings),

@@ -81,9 +81,9 @@ class _VersionMessages:
 def _of_each_version(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _object(group.prefix + b"null}") if group.prefix else None
-        at = group.index.tolist()
+        rows = group.index.tolist()
         yield from _versions_of_group(
-            group.payloads, at, None if schema is None else schema["schema"]
+            group.payloads, rows, None if schema is None else schema["schema"]
         )
 
 
@@ -105,7 +105,7 @@ def _versions_of_group(
     """
     plain: list[dict[str, Any]] = []
     plain_positions: list[int] = []
-    for at, payload in zip(positions, payloads.to_pylist(), strict=True):
+    for row, payload in zip(positions, payloads.to_pylist(), strict=True):
         document = _object(payload)
         if document is None:
             continue
@@ -113,10 +113,10 @@ def _versions_of_group(
         inner = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
             yield _VersionMessages(
-                document["schema"], [at], [inner] if isinstance(inner, dict) else []
+                document["schema"], [row], [inner] if isinstance(inner, dict) else []
             )
         elif isinstance(inner, dict):
-            plain_positions.append(at)
+            plain_positions.append(row)
             plain.append(inner)
     if plain or schema is not None:
         yield _VersionMessages(schema, plain_positions or positions[:1], plain)

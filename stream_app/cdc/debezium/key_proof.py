@@ -214,11 +214,11 @@ class KeyCheck:
             case = cases[codes[first], questions[first]]
             raise _stop(messages, int(index[first]), self.rules, *case)
         reasons = {
-            at: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
-            for at, case in cases.items()
+            answer: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
+            for answer, case in cases.items()
         }
         # A loop over bad records.
-        return {int(index[at]): reasons[codes[at], questions[at]] for at in failed}
+        return {int(index[row]): reasons[codes[row], questions[row]] for row in failed}
 
     def _fields(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32]

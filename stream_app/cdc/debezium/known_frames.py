@@ -57,7 +57,7 @@ class RecordFrame:
     """
 
     tail: BytePattern
-    op_place: int
+    op_position: int
     source: Mapping[str, str | None]
 
 
@@ -165,10 +165,10 @@ class KnownFrames:
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[_FramedBlock] = []
         framed_count = 0
-        for at, block in _blocks(offsets):
-            blocks.append(self._framed_block(data, block, at))
+        for first_row, block in _blocks(offsets):
+            blocks.append(self._framed_block(data, block, first_row))
             framed_count += len(blocks[-1].tails.positions)
-            if 2 * framed_count < at + len(block) - 1:
+            if 2 * framed_count < first_row + len(block) - 1:
                 self._keep_the_commonest([block.tails for block in blocks])
                 return None
         tails = self._joined([block.tails for block in blocks])
@@ -197,8 +197,8 @@ class KnownFrames:
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[FramedTails] = []
-        for at, block in _blocks(offsets):
-            blocks.append(self._tails_in(data, block, at))
+        for first_row, block in _blocks(offsets):
+            blocks.append(self._tails_in(data, block, first_row))
             if 2 * len(blocks[-1].positions) < len(block) - 1:
                 self._keep_the_commonest(blocks)
                 return None
@@ -232,7 +232,7 @@ class KnownFrames:
         rows = np.flatnonzero(codes >= 0)
         codes, frames = codes[rows], tuple(self._frames)
         lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[codes]
-        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[codes]]
+        ops = data[lasts + np.array([frame.op_position for frame in frames], np.int64)[codes]]
         return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
 
     def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
@@ -269,7 +269,7 @@ class KnownFrames:
         codes = np.concatenate([block.codes for block in blocks])
         counts = np.bincount(codes, minlength=len(self._frames))
         order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
-        self._frames = [self._frames[at] for at in order.tolist()]
+        self._frames = [self._frames[code] for code in order.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +286,8 @@ def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
 
     Blocks fit into the processor's cache, because reading memory costs the most.
     """
-    for at in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
-        yield at, offsets[at : at + _BLOCK_ROWS + 1]
+    for start in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
+        yield start, offsets[start : start + _BLOCK_ROWS + 1]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
@@ -342,9 +342,9 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
         digits = text.removeprefix(b"-")
         if not (token[1] or digits.isdigit()):
             continue  # a fraction or an exponent
-        for place, byte in enumerate(text, start):
+        for position, byte in enumerate(text, start):
             if ord("0") <= byte <= ord("9"):
-                ranges[place] = b"09"
+                ranges[position] = b"09"
         if not token[1] and len(digits) > 1:
             ranges[start + len(text) - len(digits)] = b"19"
     return ranges, ops

@@ -113,8 +113,8 @@ class MessageKeys:
             self._shapes[shape] = names
             unread_rows = _take_alike(keys, unread_rows, shape, codes, _code(distinct, names))
         # A loop over keys that resemble no other.
-        for at in unread_rows.tolist():
-            codes[at] = _code(distinct, _read(keys[at].as_py())[0])
+        for row in unread_rows.tolist():
+            codes[row] = _code(distinct, _read(keys[row].as_py())[0])
         return codes, list(distinct)
 
 

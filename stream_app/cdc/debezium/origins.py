@@ -138,9 +138,9 @@ class _Search:
         self, data: _Bytes, values: pa.Array, index: Int32s, rows: Int64s, sample: int
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, at = values[int(rows[sample])].as_py(), int(index[rows[sample]])
-        self._read(value, at)
-        code = self._codes[at]
+        value, row = values[int(rows[sample])].as_py(), int(index[rows[sample]])
+        self._read(value, row)
+        code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         same = np.zeros(len(rows), np.bool_)
         if pieces:
@@ -151,9 +151,9 @@ class _Search:
 
     def _parse(self, values: pa.Array, index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for half, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self._one_by_one(half, places)
+                self._one_by_one(half, rows)
                 continue
             op, source, *flat = columns
             nested = children_of(source)
@@ -161,9 +161,9 @@ class _Search:
             is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
             for chosen, names in ((is_envelope, nested), (is_flat, flat)):
                 if chosen.any():
-                    self._see(names, chosen, places)
+                    self._see(names, chosen, rows)
             suspects = ~(is_envelope | is_flat)
-            self._one_by_one(half.filter(pa.array(suspects)), places[suspects])
+            self._one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(chosen)) for column in names)
@@ -173,8 +173,8 @@ class _Search:
 
     def _one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
-            self._read(value, at)
+        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
+            self._read(value, row)
 
     def _read(self, value: bytes, row: int) -> None:
         try:
@@ -205,11 +205,11 @@ class _Bytes:
         farthest = max(piece.distance for piece in pieces)
         same: Bools = self._lengths[index] >= farthest
         for piece in pieces:
-            at = self._ends[index[same]] - piece.distance
-            fits: Bools = np.ones(len(at), np.bool_)
+            starts = self._ends[index[same]] - piece.distance
+            fits: Bools = np.ones(len(starts), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
-                fits &= self._words.stands_at(at + shift, piece.text[shift : shift + _WORD])
+                fits &= self._words.stands_at(starts + shift, piece.text[shift : shift + _WORD])
             same[same] = fits
         return same
 
@@ -238,7 +238,9 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
     ]
     if not is_flat:
         texts.append(next((end for end in _SOURCE_ENDS if end in value), _SOURCE_ENDS[-1]))
-    pieces = [_Piece(text, len(value) - at) for text in texts if (at := value.rfind(text)) >= 0]
+    pieces = [
+        _Piece(text, len(value) - start) for text in texts if (start := value.rfind(text)) >= 0
+    ]
     is_whole = len(pieces) == len(texts) and all(len(text) >= _WORD for text in texts)
     return pieces if is_whole else []
 

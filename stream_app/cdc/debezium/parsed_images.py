@@ -114,7 +114,7 @@ def framed_images(
     frames: Sequence[RecordFrame],
     codes: Int64s,
     ops: Ops,
-    places: tuple[Int64s, Int64s],
+    image_rows: tuple[Int64s, Int64s],
     shape: RecordShape,
     columns: Sequence[pa.Array],
     settings: DecodeSettings,
@@ -123,10 +123,10 @@ def framed_images(
 
     Args:
         codes: int64 [n]; the place of each record's frame in `frames`.
-        places: the positions of each record's images before and after, -1 without one: int64 [n].
+        image_rows: the positions of each record's images before and after, -1 without one: int64 [n].
         columns: for each of the table's columns an array of all images.
     """
-    before_at, after_at = places
+    before_at, after_at = image_rows
     images = StackedImages(
         ops=ops,
         before_at=before_at,
@@ -177,11 +177,11 @@ def flat_images(
     is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    at = np.arange(len(values))
+    image_rows = np.arange(len(values))
     images = StackedImages(
         ops=ops,
-        before_at=np.where(is_delete, at, -1),
-        after_at=np.where(is_delete, -1, at),
+        before_at=np.where(is_delete, image_rows, -1),
+        after_at=np.where(is_delete, -1, image_rows),
         kinds=shape.kinds,
         columns=rows,
         suspects=suspects,

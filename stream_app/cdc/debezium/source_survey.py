@@ -189,8 +189,8 @@ def seen_records(
     codes, fields = MessageKeys().fields_of(messages.column("key"))
     records = (_read(value, columns, primary_key) for value in messages.column("value").to_pylist())
     return [
-        SeenRecord(record, fields[codes[at]], message_place(messages, at))
-        for at, record in enumerate(records)
+        SeenRecord(record, fields[codes[row]], message_place(messages, row))
+        for row, record in enumerate(records)
         if record is not None
     ]
 

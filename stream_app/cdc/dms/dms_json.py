@@ -188,9 +188,9 @@ class DmsDialect(dialect.Dialect):
         if proven or (not table.keys and before):
             return RecordImages("u", {**after, **before}, after)
         if not self.trusts_keys or before:
-            lacking = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
+            missing = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
             raise UnreadableRecordError(
-                f"is an update, and which row it changes is not certain: it lacks {lacking}; let "
+                f"is an update, and which row it changes is not certain: it lacks {missing}; let "
                 "DMS send before-images (BeforeImageSettings), or set source.dms.update-keys = "
                 "'unchanged'"
             )
@@ -257,7 +257,7 @@ def _befores(
         values,
         np.flatnonzero(rows & unclear),
         names,
-        lambda document, at: ((at, document["data"]),),
+        lambda document, row: ((row, document["data"]),),
     )
     return filled_up(old, after, nulls), unreadable
 

@@ -183,9 +183,9 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
     data, _ = own_bytes(named)
     pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
-        pairs -= _pairs_in(left_out, _NAME_END)
-        escaped += _escaped_in(left_out)
+        unclassified, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
+        pairs -= _pairs_in(unclassified, _NAME_END)
+        escaped += _escaped_in(unclassified)
     # Escaped bytes are parts of texts and may vary, so they need separate passes.
     return pairs == ends or pairs - _escaped_in(data) == ends - escaped
 
@@ -224,19 +224,19 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
+def first_and_last_nulls(images: Sequence[pa.Array], image_rows: Int64s) -> set[int]:
     """Return the first and the last record in which each column is null or missing.
 
     Args:
         images: each of the table's columns in images.
-        at: int64 [n]; the place of each record's image; -1 if it has none, or is not searched.
+        image_rows: int64 [n]; the place of each record's image; -1 if it has none, or is not searched.
     """
     rows: set[int] = set()
-    looked_at = at >= 0
+    looked_at = image_rows >= 0
     for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)[at]
+        nulls = looked_at & ~valid_of(column)[image_rows]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}

@@ -50,24 +50,24 @@ class FieldsRead:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
-        for half, places, columns in parse_by_halves(plain, index[readable], self.fields):
+        for half, rows, columns in parse_by_halves(plain, index[readable], self.fields):
             if columns is None:
-                self._read(half, places)
+                self._read(half, rows)
             else:
-                self.parts.append((places, columns))
+                self.parts.append((rows, columns))
         self._read(values.filter(pa.array(~readable)), index[~readable])
 
     def _read(self, values: pa.Array, index: Int32s) -> None:
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)
                 if document is None:
                     continue
                 columns = [_field(document, wanted) for wanted in self.fields]
             except UnreadableRecordError as problem:
-                self.unreadable[at] = str(problem)
+                self.unreadable[row] = str(problem)
             else:
-                self.parts.append((np.array([at], np.int32), columns))
+                self.parts.append((np.array([row], np.int32), columns))
 
     def times(self, count: int, millis_of: MillisOf) -> pa.Array:
         """Return the time of each message's change at the source: timestamp in ms of UTC
@@ -145,10 +145,10 @@ class OriginFields:
         databases, tables = [], []
         for index, columns in read.parts:
             database, table, means_row = self.read(columns)
-            rows, at = pa.array(means_row), index[means_row]
-            databases.append((at, database.filter(rows)))
-            tables.append((at, table.filter(rows)))
-            for position in at[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
+            mask, rows = pa.array(means_row), index[means_row]
+            databases.append((rows, database.filter(mask)))
+            tables.append((rows, table.filter(mask)))
+            for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
                 read.unreadable[position] = "does not name its table"
         named = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
         return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)

@@ -236,7 +236,7 @@ class BatchOutcome:
         Args:
             uncertain: messages that are bad for other reasons, by position.
         """
-        reasons = {at: reason for at, reason in self.reasons.items() if at not in uncertain}
+        reasons = {row: reason for row, reason in self.reasons.items() if row not in uncertain}
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),

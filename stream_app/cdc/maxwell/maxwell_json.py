@@ -93,7 +93,7 @@ class MaxwellDialect(dialect.Dialect):
                 values,
                 nulls_behind(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
-                lambda document, at: ((at, document["old"]),),
+                lambda document, row: ((row, document["old"]),),
             )
         suspects = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
         suspects[list(doubtful)] = True

@@ -141,22 +141,22 @@ class OggDialect(dialect.Dialect):
         """Complete the after-images of updates; notes updates that lack a column."""
         *_, before, after = messages.columns
         old, new = children_of(before), children_of(after)
-        lacking: Bools = np.zeros(len(updates), np.bool_)
+        omits: Bools = np.zeros(len(updates), np.bool_)
         for column in new:
-            lacking |= ~valid_of(column)
-        lacking &= updates
-        if not lacking.any():
+            omits |= ~valid_of(column)
+        omits &= updates
+        if not omits.any():
             return new
         if messages.nulls is not None:  # where both images lack a column, others are compared
-            lacking &= _in_neither(old, new, messages.nulls)
+            omits &= _in_neither(old, new, messages.nulls)
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            suspects[row] |= not self.takes_nulls and _lacks_values(before, after, table)
+            suspects[row] |= not self.takes_nulls and _omits_values(before, after, table)
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(lacking), names, after_of)
+        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(omits), names, after_of)
         suspects[unreadable] = True
         nulls = sent if messages.nulls is None else messages.nulls["after"]
         # Only updates are completed: elsewhere a null is a value.
@@ -187,7 +187,7 @@ class OggDialect(dialect.Dialect):
             record = RecordImages("c", None, after)
         else:
             old, new = _unmarked(document["before"]), _unmarked(document["after"])
-            if not self.takes_nulls and _lacks_values(old, new, table):
+            if not self.takes_nulls and _omits_values(old, new, table):
                 raise UnreadableRecordError(
                     f"column {_lacking(before or {}, after or {}, table)!r} is unchanged and its "
                     "value was not sent (a compressed update): let GoldenGate log all columns, or "
@@ -220,15 +220,17 @@ def _updated(before: Image, after: Image, table: dialect.Table) -> Image:
     return {**before, **after}
 
 
-def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table) -> str:
+def _omitted_column(
+    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
+) -> str:
     return min(table.columns - before.keys() - after.keys(), default="")
 
 
-def _lacks_values(
+def _omits_values(
     before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
 ) -> bool:
     """Return whether an update is compressed, and both of its images lack a column of the table."""
-    if table.columns.issubset(after) or not _lacking(before, after, table):
+    if table.columns.issubset(after) or not _omitted_column(before, after, table):
         return False
     both = (before.keys() & after.keys() & table.columns) - table.keys
     return not any(_is_same(before[name], after[name]) for name in both)

@@ -106,9 +106,9 @@ class _Messages:
 
     def taken(self, rows: Int64s) -> _Messages:
         """Return the messages at these places."""
-        at = pa.array(rows)
+        indices = pa.array(rows)
         return _Messages(
-            values=self.values.take(at), keys=self.keys.take(at), index=self.index[rows]
+            values=self.values.take(indices), keys=self.keys.take(indices), index=self.index[rows]
         )
 
 
@@ -196,8 +196,8 @@ class RegisteredRows:
                     continue
                 if op == CREATE:
                     outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
-                for at in range(0, len(group), _SLICE_ROWS):
-                    yield plan, messages.taken(group[at : at + _SLICE_ROWS])
+                for start in range(0, len(group), _SLICE_ROWS):
+                    yield plan, messages.taken(group[start : start + _SLICE_ROWS])
 
     def _keyed(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by position, and those that are null."""
@@ -222,14 +222,14 @@ class RegisteredRows:
 
     def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, number, "")
-        lacking = self._key_columns.difference(row.columns)
+        missing = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
-        if lacking:
+        if missing:
             if key_number == _NO_KEY:
-                raise UnreadableRecordError(f"has no key, from which {min(lacking)!r} comes")
-            key = self._key(key_number, lacking)
+                raise UnreadableRecordError(f"has no key, from which {min(missing)!r} comes")
+            key = self._key(key_number, missing)
             parts.append(
-                _KeyOrValue(schema=key, reads_key=True, columns=lacking & key.columns.keys())
+                _KeyOrValue(schema=key, reads_key=True, columns=missing & key.columns.keys())
             )
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
@@ -243,10 +243,10 @@ class RegisteredRows:
 
     def _deleting(self, number: SchemaKey) -> _Plan:
         key = self._key(number, self._primary_key)
-        lacking = self._primary_key.difference(key.columns)
-        if lacking:
+        missing = self._primary_key.difference(key.columns)
+        if missing:
             raise UnreadableRecordError(
-                f"is a tombstone whose key lacks {min(lacking)!r} of the primary key"
+                f"is a tombstone whose key lacks {min(missing)!r} of the primary key"
             )
         return _Plan(
             op=DELETE,
@@ -296,11 +296,11 @@ class RegisteredRows:
             cursor, values = read_of.get(reading.name, (walk, None))
             wires.append(wire_column(reading, [(values, everything)], cursor, intact))
         count = int(intact.sum())
-        at, none = np.arange(count), np.full(count, -1, np.int64)
+        rows, none = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
-            before_at=at if plan.op == DELETE else none,
-            after_at=none if plan.op == DELETE else at,
+            before_at=rows if plan.op == DELETE else none,
+            after_at=none if plan.op == DELETE else rows,
             kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),

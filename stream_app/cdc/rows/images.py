@@ -173,9 +173,9 @@ def rows_of(
             readings, images.columns, images.before_at, images.after_at
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
-    places = plan.places(images.before_at, images.after_at)
-    is_in_place = is_identity(places, len(images.columns[0]))
-    order = pa.array(places)
+    image_rows = plan.image_rows(images.before_at, images.after_at)
+    is_in_place = is_identity(image_rows, len(images.columns[0]))
+    order = pa.array(image_rows)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.kinds)]
     cut: dict[str, Bools] = {}

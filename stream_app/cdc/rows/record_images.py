@@ -93,15 +93,15 @@ def rows_of_records(
     has_before = np.array([image is not None for image in befores], np.bool_)
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
-    at = np.arange(len(records))
+    record_numbers = np.arange(len(records))
     wanted: Any = rules.keep_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([old.values, new.values])
             for old, new in zip(before, after, strict=True)
         ],
-        np.where(has_before, at, -1),
-        np.where(has_after, at + len(records), -1),
+        np.where(has_before, record_numbers, -1),
+        np.where(has_after, record_numbers + len(records), -1),
     )
     plan = plan_rows(ops, has_before, has_after, wanted)
     columns: list[pa.Array] = [pa.array(plan.kinds)]
@@ -115,9 +115,9 @@ def rows_of_records(
         columns.append(column)
         for record in _cut_records(old, new, plan):
             cut[record] = cut.get(record, frozenset()) | {reading.name}
-        left_out = unchanged.get(reading.name)
+        omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
-            if left_out is not None and left_out[row]:
+            if omitted is not None and omitted[row]:
                 continue
             record = int(plan.record[row])
             if not reason and _is_null_key(reading, records[record], plan, row):

@@ -126,7 +126,7 @@ class ColumnAliases:
         reasons: dict[int, str] = {}
         for column, array in zip(self.schema, arrays, strict=True):
             if not column.nullable and column.name in self.aliases.values():
-                lacking = changes.message_index[~valid_of(array) & is_new]
+                missing = changes.message_index[~valid_of(array) & is_new]
                 reason = f"column {column.name!r} is NOT NULL and has no value"
-                reasons |= dict.fromkeys(np.unique(lacking).tolist(), reason)
+                reasons |= dict.fromkeys(np.unique(missing).tolist(), reason)
         return reasons

@@ -113,12 +113,12 @@ class OwnTable:
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(own_messages)
         if decoded.truncated is not None:  # perhaps the only message of its table
-            at = int(np.searchsorted(own_positions, decoded.truncated))
-            tables.setdefault(names[at], decoded.truncated)
+            row = int(np.searchsorted(own_positions, decoded.truncated))
+            tables.setdefault(names[row], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {at: self.choice.refusal(name) for at, name in others.items()}
-        shown = {name: at for at, name in reversed(list(others.items())[:_SHOWN])}
+        reasons = {row: self.choice.refusal(name) for row, name in others.items()}
+        shown = {name: row for row, name in reversed(list(others.items())[:_SHOWN])}
         return replace(
             decoded,
             tables={**shown, **tables},
@@ -135,7 +135,7 @@ class OwnTable:
         is_message = valid_of(messages.column("value")).tolist()
         named = enumerate(zip(topics, self._names(messages), is_message, strict=True))
         return {
-            at: name for at, (topic, name, is_one) in named
+            row: name for row, (topic, name, is_one) in named
             if is_one and not self.choice.takes(topic, name)
         }  # fmt: skip
 

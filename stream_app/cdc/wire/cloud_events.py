@@ -30,7 +30,7 @@ from stream_app.cdc.change_batch import (
     moved_results,
     present_values,
 )
-from stream_app.cdc.columns.byte_patterns import places_of
+from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_message import check_once, load_document
@@ -99,24 +99,24 @@ def _unwrapped(
     unread_rows = np.flatnonzero(is_unread)
     texts: list[bytes] = []
     read: list[int] = []
-    for at, value in zip(
+    for row, value in zip(
         present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
             texts.append(data.alone(_event(value)))
-            read.append(at)
+            read.append(row)
         except UnreadableRecordError as problem:
-            reasons[at] = str(problem)
+            reasons[row] = str(problem)
     parts.append((np.array(read, np.int64), pa.array(texts, pa.binary())))
-    places: Int64s = np.full(messages.num_rows, -1, np.int64)
+    body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
-    for at_rows, bodies in parts:
-        places[at_rows] = begin + np.arange(len(bodies))
+    for message_rows, bodies in parts:
+        body_rows[message_rows] = begin + np.arange(len(bodies))
         begin += len(bodies)
     bodies = pa.concat_arrays([part for _, part in parts])
-    column = bodies.take(pa.array(np.maximum(places, 0), mask=places < 0))
-    at = messages.schema.get_field_index("value")
-    return messages.set_column(at, pa.field("value", pa.binary()), column), reasons
+    column = bodies.take(pa.array(np.maximum(body_rows, 0), mask=body_rows < 0))
+    column_index = messages.schema.get_field_index("value")
+    return messages.set_column(column_index, pa.field("value", pa.binary()), column), reasons
 
 
 def _event(value: bytes) -> dict[str, Any]:
@@ -133,10 +133,10 @@ def _event(value: bytes) -> dict[str, Any]:
 def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
     """Step 1: the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
-    places = places_of(raw, _DATA)
+    positions = positions_of(raw, _DATA)
     first: Int64s = np.full(len(values), -1, np.int64)
-    rows_of = np.searchsorted(offsets, places, side="right") - 1
-    first[rows_of[::-1]] = places[::-1]
+    rows_of = np.searchsorted(offsets, positions, side="right") - 1
+    first[rows_of[::-1]] = positions[::-1]
     begins = first + len(_DATA)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
@@ -176,7 +176,10 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
     if not parts:
         return np.empty(0, np.int64), {name: pa.array([], pa.string()) for name in names}
     rows = np.concatenate([part for part, _ in parts])
-    columns = [pa.concat_arrays([columns[at] for _, columns in parts]) for at in range(len(schema))]
+    columns = [
+        pa.concat_arrays([columns[column_index] for _, columns in parts])
+        for column_index in range(len(schema))
+    ]
     has_version = np.asarray(columns[0].is_valid())
     if not has_version.all():
         rows, columns = (
@@ -206,10 +209,10 @@ class EventFormat:
         decoded = self._decoded(messages, alone=False)
         if not decoded.bad.num_rows:
             return decoded
-        at = np.flatnonzero(are_among(messages, decoded.bad)).astype(np.int32)
-        again = self.alone(messages.take(pa.array(at)))
+        rows = np.flatnonzero(are_among(messages, decoded.bad)).astype(np.int32)
+        again = self.alone(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = joined_results(decoded, moved_results(again, at))
+        joined = joined_results(decoded, moved_results(again, rows))
         return replace(joined, bad=as_received(joined.bad, messages))  # step 3
 
     def alone(self, messages: pa.RecordBatch) -> DecodedBatch:

@@ -66,9 +66,9 @@ class HeadedJson:
         """
         came = messages
         if self.text_keys and "key" in messages.schema.names:
-            at = messages.schema.get_field_index("key")
+            column_index = messages.schema.get_field_index("key")
             texts = text_objects(_keys_of(messages), self.text_keys)
-            messages = messages.set_column(at, pa.field("key", pa.binary()), texts)
+            messages = messages.set_column(column_index, pa.field("key", pa.binary()), texts)
         values = messages.column("value").cast(pa.binary())
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
@@ -89,7 +89,7 @@ class HeadedJson:
         self,
         messages: pa.RecordBatch,
         framed: pa.Array,
-        places: Int64s,
+        chosen_rows: Int64s,
         reasons: dict[int, str],
         *,
         deletes: bool,
@@ -98,29 +98,31 @@ class HeadedJson:
 
         Args:
             framed: binary [n] of all messages.
-            places: those to decode.
+            chosen_rows: those to decode.
         """
-        numbers = schema_numbers(framed.take(pa.array(places)))
+        numbers = schema_numbers(framed.take(pa.array(chosen_rows)))
         if deletes and self.text_keys:
-            numbers = np.full(len(places), NO_SCHEMA, np.int64)
+            numbers = np.full(len(chosen_rows), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
-            at = places[rows]
+            message_rows = chosen_rows[rows]
             try:
                 decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
-                reasons |= dict.fromkeys(at.tolist(), reason)
+                reasons |= dict.fromkeys(message_rows.tolist(), reason)
                 continue
             schema_messages = (
-                messages if len(at) == messages.num_rows else messages.take(pa.array(at))
+                messages
+                if len(message_rows) == messages.num_rows
+                else messages.take(pa.array(message_rows))
             )
-            bodies = unframed(framed.take(pa.array(at)))
+            bodies = unframed(framed.take(pa.array(message_rows)))
             if deletes and self.key_name:
                 bodies = _named(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
-            yield moved_results(decoded, at.astype(np.int32))
+            yield moved_results(decoded, message_rows.astype(np.int32))
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
         decoder = self._formats.get((deletes, number))
@@ -153,8 +155,8 @@ def _with_value(messages: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
     if "key" in messages.schema.names:
         columns["key"] = unframed(_keys_of(messages))
     for name, column in columns.items():
-        at = messages.schema.get_field_index(name)
-        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        column_index = messages.schema.get_field_index(name)
+        messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
     return messages
 
 

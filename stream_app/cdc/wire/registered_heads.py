@@ -50,9 +50,9 @@ def rewriting(
 def rewritten(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
     """Return the messages with other keys and values."""
     for name in {"key", "value"}.intersection(messages.schema.names):
-        at = messages.schema.get_field_index(name)
-        column = rewrite(messages.column(at).cast(pa.binary()))
-        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        column_index = messages.schema.get_field_index(name)
+        column = rewrite(messages.column(column_index).cast(pa.binary()))
+        messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
     return messages
 
 
@@ -71,11 +71,11 @@ class _Rewriting:
 
 def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records, of which some name a GUID without a schema."""
-    at = bad.schema.get_field_index("reason")
+    column_index = bad.schema.get_field_index("reason")
     begins = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
-    is_unknown = pc.and_(begins, pc.equal(bad.column(at), NO_HEAD))
-    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(at))
-    return bad.set_column(at, bad.schema.field(at), reasons)
+    is_unknown = pc.and_(begins, pc.equal(bad.column(column_index), NO_HEAD))
+    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(column_index))
+    return bad.set_column(column_index, bad.schema.field(column_index), reasons)
 
 
 def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> FormatDeclaration:

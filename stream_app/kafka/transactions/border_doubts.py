@@ -43,13 +43,13 @@ class BorderDoubts:
     def __iter__(self) -> Iterator[Doubt]:
         yield from self._of_settings()
         yield from self._of_logs()
-        for (topic, partition), at in self.progress.partitions.items():
-            if at.state is PartitionState.BEHIND:
+        for (topic, partition), partition_progress in self.progress.partitions.items():
+            if partition_progress.state is PartitionState.BEHIND:
                 yield Doubt(
                     f"{topic}/{partition} is behind: the connector repeats changes, or some are "
                     "to come"
                 )
-            elif at.state is PartitionState.READING:
+            elif partition_progress.state is PartitionState.READING:
                 yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
     def _of_settings(self) -> Iterator[Doubt]:

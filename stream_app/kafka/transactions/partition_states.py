@@ -103,8 +103,8 @@ def _ends_of_repeats(
     again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]
     commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
     for code, transaction in np.unique(again).tolist() if len(again) else ():
-        at = (*commits.get(transaction, ()), LAST_OF_ALL)
-        awaited[partitions[code]] = max(at, awaited.get(partitions[code], BEFORE_ALL))
+        position = (*commits.get(transaction, ()), LAST_OF_ALL)
+        awaited[partitions[code]] = max(position, awaited.get(partitions[code], BEFORE_ALL))
     return awaited
 
 

@@ -170,7 +170,7 @@ class PendingMessages:
             progress: that of the position.
         """
         if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
-            at and partition not in self.reached for partition, at in begin.items()
+            offset and partition not in self.reached for partition, offset in begin.items()
         ):
             self.reached, self.partitions, self._tops = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
@@ -182,8 +182,8 @@ class PendingMessages:
                 facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
             has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
             self.counts.keep(has_end)
-        for partition, at in begin.items():
-            self.reached.setdefault(partition, at)
+        for partition, offset in begin.items():
+            self.reached.setdefault(partition, offset)
             self._code(partition)
             self._tops.setdefault(partition, progress.top_of_new(partition[0]))
         self._forget_transactions()
@@ -193,13 +193,13 @@ class PendingMessages:
         new.
         """
         is_new = np.ones(len(facts.kinds), np.bool_)
-        at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
-        if not len(at):
+        rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        if not len(rows):
             return is_new
         top = self._tops.get(partition, BEFORE_ALL)
-        positions = np.column_stack([facts.positions[at], facts.orders[at]])
+        positions = np.column_stack([facts.positions[rows], facts.orders[rows]])
         ranks = ranks_of(np.vstack([np.array([top], np.int64), positions]))
-        is_new[at] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
+        is_new[rows] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
         self._tops[partition] = max(top, tuple(positions[np.argmax(ranks[1:])].tolist()))
         return is_new
 

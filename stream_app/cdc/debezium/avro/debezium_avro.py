@@ -233,8 +233,8 @@ class DebeziumAvro(DebeziumJson):
             )
             for reading in plan.readings
         ]
-        before_at, count = _places(rows[0], intact, 0)
-        after_at, _ = _places(rows[1], intact, count)
+        before_at, count = _image_rows(rows[0], intact, 0)
+        after_at, _ = _image_rows(rows[1], intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
@@ -302,8 +302,8 @@ class DebeziumAvro(DebeziumJson):
             names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
         objects = pa.array(names, pa.binary()).take(pa.array(name_of))
         keys = pc.if_else(pa.array(name_of > 0), objects, keys)
-        at = messages.schema.get_field_index("key")
-        return messages.set_column(at, pa.field("key", pa.binary()), keys)
+        column_index = messages.schema.get_field_index("key")
+        return messages.set_column(column_index, pa.field("key", pa.binary()), keys)
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
@@ -312,12 +312,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _places(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
+def _image_rows(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
-    places: Int64s = np.full(len(intact), -1, np.int64)
+    image_rows: Int64s = np.full(len(intact), -1, np.int64)
     rows = rows[intact[rows]]
-    places[rows] = first + np.arange(len(rows))
-    return places[intact], first + len(rows)
+    image_rows[rows] = first + np.arange(len(rows))
+    return image_rows[intact], first + len(rows)
 
 
 def _checked(

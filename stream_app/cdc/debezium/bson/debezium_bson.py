@@ -134,11 +134,11 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     plain = plain_messages(unread)
     others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
     tables = dict.fromkeys((*usual.tables, *others.tables))
-    places = {table: code for code, table in enumerate(tables)}
-    codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
+    code_of_table = {table: code for code, table in enumerate(tables)}
+    codes = np.array([*(code_of_table[table] for table in others.tables), NO_TABLE], np.int32)
     usual.codes[unread_rows] = codes[others.codes]
     reasons = {**others.unreadable, **plain.unreadable}
-    unreadable = {int(unread_rows[at]): reason for at, reason in reasons.items()}
+    unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
 
 

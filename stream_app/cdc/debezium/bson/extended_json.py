@@ -180,8 +180,8 @@ def _pattern_of(value: Mapping[str, Any]) -> str:
 
 def _pointer(value: Mapping[str, Any]) -> str:
     inner = value["$dbPointer"]
-    place = converted(inner["$id"])
-    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(place)}}}"
+    object_id = converted(inner["$id"])
+    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(object_id)}}}"
 
 
 def _scoped(value: Mapping[str, Any]) -> Any:

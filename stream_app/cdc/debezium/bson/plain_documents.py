@@ -187,14 +187,14 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
         return texts, np.zeros(len(texts), np.bool_)
     begins = np.flatnonzero(sure & (step > 0) & (depth == 2))
     quotes, ends = np.flatnonzero(sure & is_quote), np.flatnonzero(sure & is_end) + 1
-    places = np.concatenate([begins, quotes, ends])
-    order = np.argsort(places, kind="stable")
+    positions = np.concatenate([begins, quotes, ends])
+    order = np.argsort(positions, kind="stable")
     added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
     # Of each byte, how many are left in front of it.
     kept_before = np.concatenate([[0], np.cumsum(~is_blank)])
     written, bounds = data[~is_blank], kept_before[offsets]
-    bounds = bounds + np.searchsorted(places[order], offsets)
-    written = np.insert(written, kept_before[places[order]], added[order])
+    bounds = bounds + np.searchsorted(positions[order], offsets)
+    written = np.insert(written, kept_before[positions[order]], added[order])
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers), is_flat
 

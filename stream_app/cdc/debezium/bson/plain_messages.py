@@ -86,9 +86,9 @@ class PlainMessages:
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return the messages with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
-            at = messages.schema.get_field_index(name)
-            if at >= 0:
-                messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+            column_index = messages.schema.get_field_index(name)
+            if column_index >= 0:
+                messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
         return messages
 
 
@@ -141,25 +141,25 @@ class _MessageRewriter:
 
     def rewrite(self, values: pa.Array, index: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for half, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self.one_by_one(half, places)
+                self.one_by_one(half, rows)
                 continue
-            texts, suspects = _written(columns, self.keys.take(pa.array(places)), self.columns)
+            texts, suspects = _written(columns, self.keys.take(pa.array(rows)), self.columns)
             self.parts.append(
-                (places[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+                (rows[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
             )
-            self.one_by_one(half.filter(pa.array(suspects)), places[suspects])
+            self.one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
     def one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
         keys = self.keys.take(pa.array(index)).to_pylist()
         texts: dict[int, bytes | None] = {}
-        for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
+        for row, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                texts[at] = _rewritten(value, key, self.columns)
+                texts[row] = _rewritten(value, key, self.columns)
             except UnreadableRecordError as problem:
-                self.unreadable[at] = str(problem)
+                self.unreadable[row] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self.parts.append((np.array(list(texts), np.int32), part))
 
@@ -263,16 +263,16 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         plain, suspects = plain_documents(whole_keys, columns)
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
         key_texts = plain.cast(pa.binary())
-        places = np.flatnonzero(usual)
-        parts.append((index[places[is_scalar]], key_texts.filter(pa.array(is_scalar))))
+        rows = np.flatnonzero(usual)
+        parts.append((index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
         is_unread = np.ones(len(index), np.bool_)
-        is_unread[places[is_scalar]] = False
-        for at, key in zip(
+        is_unread[rows[is_scalar]] = False
+        for row, key in zip(
             index[is_unread].tolist(),
             group.payloads.filter(pa.array(is_unread)).to_pylist(),
             strict=True,
         ):  # keys of other kinds, one by one
-            parts.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
+            parts.append((np.array([row]), pa.array([_plain_key(key, columns)], pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())
 
 

@@ -99,10 +99,10 @@ def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositi
         return is_read
     numbers = numbers.filter(pa.array(is_read))
     positions[is_read] = 0
-    for at, name in enumerate("abc"):
+    for index, name in enumerate("abc"):
         if f"<{name}>" in order.form:
             text = pc.struct_field(numbers, name)
             text = pc.if_else(pc.equal(text, ""), "0", text)
             number = pc.binary_join_element_wise(order.base, text, "") if order.base else text
-            positions[is_read, at] = pc.cast(number, pa.int64()).to_numpy()
+            positions[is_read, index] = pc.cast(number, pa.int64()).to_numpy()
     return is_read

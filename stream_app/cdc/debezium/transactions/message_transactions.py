@@ -64,8 +64,10 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         read.read(payloads, group.index)
         groups.append(PayloadGroup(group.index, payloads, group.prefix))
     op, source, transaction, status = (
-        gathered_array([(index, columns[at]) for index, columns in read.parts], count, wanted.type)
-        for at, wanted in enumerate(_FIELDS)
+        gathered_array(
+            [(index, columns[field_index]) for index, columns in read.parts], count, wanted.type
+        )
+        for field_index, wanted in enumerate(_FIELDS)
     )
     connector, sequence, name, *table = children_of(source)
     ids, orders = children_of(transaction)
@@ -107,12 +109,14 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
         values, index = group.payloads.filter(pa.array(is_marker)), group.index[is_marker]
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
-        for _, places, columns in parse_by_halves(plain, index[readable], _MARKER):
+        for _, rows, columns in parse_by_halves(plain, index[readable], _MARKER):
             if columns is not None:
-                parts.append((places.astype(np.int64), columns))
+                parts.append((rows.astype(np.int64), columns))
     return [
-        gathered_array([(index, columns[at]) for index, columns in parts], count, wanted.type)
-        for at, wanted in enumerate(_MARKER)
+        gathered_array(
+            [(index, columns[field_index]) for index, columns in parts], count, wanted.type
+        )
+        for field_index, wanted in enumerate(_MARKER)
     ]
 
 

@@ -107,11 +107,11 @@ class _JsonSource:
         bodies = without_heads(messages)
         column = bodies.column("value")
         for schema, rows in self._by_schema(messages):
-            for at in rows.tolist():
-                texts[at] = b'{"schema":%b,"payload":%b}' % (schema, column[at].as_py())
-        place = bodies.schema.get_field_index("value")
+            for row in rows.tolist():
+                texts[row] = b'{"schema":%b,"payload":%b}' % (schema, column[row].as_py())
+        column_index = bodies.schema.get_field_index("value")
         enveloped = bodies.set_column(
-            place, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
+            column_index, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
         )
         return describe(enveloped, options, keeps_nulls=self.keeps_nulls)
 
@@ -125,7 +125,7 @@ class _JsonSource:
         """
         tables: list[TableVersionSeen] = []
         for _, rows in self._by_schema(messages):
-            described = (self.describe(messages.slice(at, 1), options) for at in rows.tolist())
+            described = (self.describe(messages.slice(row, 1), options) for row in rows.tolist())
             if (table := next(filter(None, described), None)) is not None:
                 tables.append(TableVersionSeen(rows, table))
         return tables

@@ -53,9 +53,9 @@ class ProtobufCursor(ValueCursor):
 
     def paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
-        everything = np.arange(len(self.at))
-        rows = everything[self.at < self._ends]
-        paths: Int64s = np.full((len(self.at), PATH_MAX), -1, np.int64)
+        everything = np.arange(len(self.positions))
+        rows = everything[self.positions < self._ends]
+        paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
         remaining = self._longs(rows)
         is_wrong = (remaining < 0) | (remaining > PATH_MAX)
         self._lose(rows[is_wrong])
@@ -70,15 +70,15 @@ class ProtobufCursor(ValueCursor):
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends; the values of these fields, by name."""
-        by_number = {field.number: _Read(field, self.at) for field in fields}
-        rows = np.flatnonzero(self.at < self._ends)
+        by_number = {field.number: _Read(field, self.positions) for field in fields}
+        rows = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
                 break
             tags = self._varints(rows)
             for tag in np.unique(tags).tolist():  # mostly one
                 self._field(int(tag), rows[tags == tag], by_number)
-            rows = rows[self.at[rows] < self._ends[rows]]
+            rows = rows[self.positions[rows] < self._ends[rows]]
         self._lose(rows)
         self._leave_choices(by_number.values())
         return {read.field.name: read.values() for read in by_number.values()}
@@ -90,7 +90,7 @@ class ProtobufCursor(ValueCursor):
             if read.field.has_default:
                 self._lose(np.flatnonzero(~read.seen))
             if choice := read.field.choice:
-                others = seen.get(choice, np.zeros(len(self.at), np.bool_))
+                others = seen.get(choice, np.zeros(len(self.positions), np.bool_))
                 self._lose(np.flatnonzero(others & read.seen))
                 seen[choice] = others | read.seen
 
@@ -125,7 +125,7 @@ class ProtobufCursor(ValueCursor):
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None
         assert values.lengths is not None
-        self._lose(rows[self.at[rows] > self._ends[rows]])
+        self._lose(rows[self.positions[rows] > self._ends[rows]])
         return values.starts, values.lengths
 
     def _number_field(self, read: _Read, rows: Int64s) -> None:
@@ -241,6 +241,6 @@ class _Read:
         if self._shown.kind is FieldKind.ENUM:
             symbols = np.array([*self._shown.symbols], np.int64)
             order = np.argsort(symbols)
-            at = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
-            numbers = np.where(symbols[order][at] == numbers, order[at], -1)
+            indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
+            numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)
         return AvroValues(declared, rows, numbers)
