@@ -37,8 +37,8 @@ class OffsetRange:
         return f"topic {self.topic}, partition {self.partition}, offsets {self.begin} to {self.end}"
 
     @property
-    def place(self) -> KafkaPartition:
-        """The partition."""
+    def kafka_partition(self) -> KafkaPartition:
+        """The topic and the partition."""
         return self.topic, self.partition
 
     @property

@@ -133,7 +133,7 @@ def reversed_bytes(values: pa.Array) -> pa.Array:
     """Reverse the bytes of each value of a binary column [n]."""
     data, offsets = own_bytes(values)
     lengths = lengths_of(values)
-    # The first and the last byte of a value change places, so the sum of their places is constant.
+    # The first and the last byte of a value swap, so the sum of their positions is constant.
     sums = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
     return _binary(values, lengths, data[sums - np.arange(len(data))])
 

@@ -22,7 +22,7 @@ class BytePattern:
     """A pattern for texts of `len(lowest)` bytes.
 
     Attributes:
-        lowest: uint8 [t]; the lowest byte that matches at each place.
+        lowest: uint8 [t]; the lowest byte that matches at each index.
         spread: uint8 [t]; how many of the following byte values match there too.
     """
 
@@ -63,7 +63,7 @@ class BytePattern:
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """Return the pattern of a text; `ranges` gives the lowest and highest byte for some places."""
+    """Return the pattern of a text; `ranges` gives the lowest and highest byte at some indexes."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
     for index, (least, largest) in ranges.items():
@@ -73,13 +73,13 @@ def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
 
 @dataclass(frozen=True, slots=True)
 class ByteWords:
-    """Reads eight bytes as one number, at any place of some data."""
+    """Reads eight bytes as one number, at any position of some data."""
 
     data: Bytes
 
     def stands_at(self, positions: Int64s, word: bytes) -> Bools:
-        """Mark the places at which the word is; each is at least eight bytes before the end of the
-        data.
+        """Mark the positions at which the word is; each is at least eight bytes before the data's
+        end.
         """
         if not len(positions):
             return np.zeros(0, np.bool_)
@@ -91,7 +91,7 @@ class ByteWords:
 
 
 def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
-    """Yield the places of a word of two or four bytes, block by block, after its first place.
+    """Yield the mask of a word of two or four bytes, block by block, after its first position.
 
     Blocks fit into the processor's cache, because reading memory costs the most.
     """

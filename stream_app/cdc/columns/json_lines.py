@@ -83,7 +83,7 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
 
 
 def _marks(data: Bytes, has_decimals: bool) -> Int64s:
-    """Return the places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
+    """Return the positions where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
     ``\\u``.
     """
     positions = [np.empty(0, np.int64)]
@@ -103,10 +103,10 @@ def _marks(data: Bytes, has_decimals: bool) -> Int64s:
 
 
 def _rarer(data: Bytes, positions: Int64s) -> Int64s:
-    """Drop the places where a few bytes show that neither expression matches."""
+    """Drop the positions where a few bytes show that neither expression matches."""
 
     def byte(shift: int) -> Bytes:
-        # A place beyond the end repeats the last byte, a bracket: nothing matches there.
+        # A position beyond the end repeats the last byte, a bracket: nothing matches there.
         return data.take(positions + shift, mode="clip")
 
     mark = byte(0)

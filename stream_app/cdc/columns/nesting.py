@@ -46,7 +46,7 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
 
 
 def _openings(values: pa.Array) -> Int64s:
-    """Return the places of opening brackets in the values' bytes, including those in strings."""
+    """Return the positions of opening brackets in the values' bytes, including those in strings."""
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # Blocks fit into the processor's cache, because reading memory costs the most.

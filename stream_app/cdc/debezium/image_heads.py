@@ -65,7 +65,7 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
 
 
 def _stands_at(word: ByteWords, positions: Int64s, text: bytes) -> Bools:
-    """Compare the bytes at each place with a text of 8 to 16 bytes, in two words."""
+    """Compare the bytes at each position with a text of 8 to 16 bytes, in two words."""
     last = positions + (len(text) - _WORD)
     return word.stands_at(positions, text[:_WORD]) & word.stands_at(last, text[-_WORD:])
 
@@ -85,7 +85,7 @@ def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
 
 
 def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """Find where `_MIDDLE` separates two objects; -1 for no place or several places."""
+    """Find where `_MIDDLE` separates two objects; -1 for no position or several."""
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     unmatched = np.flatnonzero(~_is_middle(word, middles))

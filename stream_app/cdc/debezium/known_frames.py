@@ -52,7 +52,7 @@ class RecordFrame:
 
     Attributes:
         tail: from the comma before `source` to the end.
-        op_place: the place of the op's letter in the tail.
+        op_position: the position of the op's letter in the tail.
         source: the connector and the table in the source block, by `TABLE_FIELDS`.
     """
 
@@ -71,7 +71,7 @@ class FramedRecords:
             after.
         has_before, has_after: bool [m].
         ops: uint8 [m]; one lower-case letter per record.
-        codes: int64 [m]; the place of each record's frame in `frames`.
+        codes: int64 [m]; the index of each record's frame in `frames`.
     """
 
     positions: Int64s
@@ -325,7 +325,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """Return the bytes of a tail that may differ, with their ranges; and the places of ops."""
+    """Return the bytes of a tail that may differ, with their ranges; and the positions of ops."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""

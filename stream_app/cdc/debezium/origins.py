@@ -193,7 +193,7 @@ def _is_named(names: pa.Array) -> Bools:
 
 
 class _Bytes:
-    """The bytes of n messages, in which eight bytes can be compared at any place."""
+    """The bytes of n messages, in which eight bytes can be compared at any position."""
 
     def __init__(self, values: pa.Array) -> None:
         self._words = ByteWords(bytes_of(values))

@@ -122,8 +122,8 @@ def framed_images(
     """Return the parsed images of n records with known frames.
 
     Args:
-        codes: int64 [n]; the place of each record's frame in `frames`.
-        image_rows: the positions of each record's images before and after, -1 without one: int64 [n].
+        codes: int64 [n]; the index of each record's frame in `frames`.
+        image_rows: int64 [n], [n]; the row of each record's image before and after, or -1.
         columns: for each of the table's columns an array of all images.
     """
     before_at, after_at = image_rows

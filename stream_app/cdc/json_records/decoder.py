@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PlacedValues:
-    """Values of a batch, with the places of their messages.
+    """Values of a batch, with the rows of their messages.
 
     Attributes:
         values: binary [n] without nulls.

@@ -229,7 +229,8 @@ def first_and_last_nulls(images: Sequence[pa.Array], image_rows: Int64s) -> set[
 
     Args:
         images: each of the table's columns in images.
-        image_rows: int64 [n]; the place of each record's image; -1 if it has none, or is not searched.
+        image_rows: int64 [n]; the row of each record's image; -1 without one, or if the record is
+            not searched.
     """
     rows: set[int] = set()
     looked_at = image_rows >= 0

@@ -189,8 +189,8 @@ class OggDialect(dialect.Dialect):
             old, new = _unmarked(document["before"]), _unmarked(document["after"])
             if not self.takes_nulls and _omits_values(old, new, table):
                 raise UnreadableRecordError(
-                    f"column {_lacking(before or {}, after or {}, table)!r} is unchanged and its "
-                    "value was not sent (a compressed update): let GoldenGate log all columns, or "
+                    f"column {_omitted_column(before or {}, after or {}, table)!r} is unchanged and "
+                    "its value was not sent (a compressed update): let GoldenGate log all columns, or "
                     "set source.ogg.compressed-updates = 'null'"
                 )
             record = RecordImages("u", before, _updated(before or {}, after or {}, table))

@@ -105,7 +105,7 @@ class _Messages:
     index: Int32s
 
     def taken(self, rows: Int64s) -> _Messages:
-        """Return the messages at these places."""
+        """Return the messages of these rows."""
         indices = pa.array(rows)
         return _Messages(
             values=self.values.take(indices), keys=self.keys.take(indices), index=self.index[rows]

@@ -44,10 +44,10 @@ class RowPlan:
     kinds: npt.NDArray[np.int8]
 
     def image_rows(self, before_at: Int64s, after_at: Int64s) -> Int64s:
-        """Return the position of each row's image: int64 [m].
+        """Return where each row's image is: int64 [m].
 
         Args:
-            before_at, after_at: int64 [n]; the places of each record's images.
+            before_at, after_at: int64 [n]; the rows of each record's images.
         """
         return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
@@ -86,7 +86,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
 
 
 def is_identity(rows: Int64s, count: int) -> bool:
-    """Return whether the places are 0 up to `count` in order, so that nothing must be moved."""
+    """Return whether the rows are 0 up to `count` in order, so that nothing must be moved."""
     return len(rows) == count and bool((rows == np.arange(count)).all())
 
 

@@ -27,7 +27,7 @@ def check_avro(root: AvroType, body: bytes) -> None:
 
 
 def _value(avro_type: AvroType, body: bytes, position: int) -> int:
-    """Return the place behind a value; recurses into each level of the schema."""
+    """Return the position after a value; recurses into each level of the schema."""
     match avro_type.kind:
         case "int" | "long":
             return _long(body, position)[1]
@@ -81,7 +81,7 @@ def _index(body: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _long(body: bytes, position: int) -> tuple[int, int]:
-    """Return a number of variable length, zigzag, and the place behind it."""
+    """Return a number of variable length, zigzag, and the position after it."""
     number = shift = 0
     while True:
         byte = body[position]

@@ -124,7 +124,7 @@ def wire_column(
 
 
 def _spread(values: pa.Array, rows: Int64s, count: int) -> pa.Array:
-    """Return an array of `count` values with these values at these places, null elsewhere."""
+    """Return an array of `count` values with these values at these rows, null elsewhere."""
     return values if len(values) == count else gathered_array([(rows, values)], count, values.type)
 
 

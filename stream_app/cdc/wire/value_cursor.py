@@ -40,7 +40,7 @@ class AvroValues:
             are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
-        starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
+        starts, lengths: of bytes and texts: int64 [m], positions in the buffer of the walk.
         fields: the fields of a record, by name.
     """
 
@@ -68,10 +68,10 @@ def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroVa
 
 
 class ValueCursor:
-    """Reads the values of n messages from the places where they begin.
+    """Reads the values of n messages from the positions where they begin.
 
     Attributes:
-        at: int64 [n]; the place in each message.
+        positions: int64 [n]; where the next value of each message begins.
     """
 
     def __init__(

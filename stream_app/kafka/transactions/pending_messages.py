@@ -154,14 +154,14 @@ class PendingMessages:
     def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
-            replace(planned, begin=max(planned.begin, self.reached.get(planned.place, 0)))
+            replace(planned, begin=max(planned.begin, self.reached.get(planned.kafka_partition, 0)))
             for planned in ranges
-            if self.reached.get(planned.place, 0) < planned.end
+            if self.reached.get(planned.kafka_partition, 0) < planned.end
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
         """Note that ranges have been read, also where no message is."""
-        self.reached.update({planned.place: planned.end for planned in ranges})
+        self.reached.update({planned.kafka_partition: planned.end for planned in ranges})
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the facts do not reach the position.

@@ -21,7 +21,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 
 @dataclass(frozen=True, slots=True)
 class TransactionSpans:
-    """The place of each transaction in each partition where it has messages.
+    """The offsets of each transaction in each partition where it has messages.
 
     Attributes:
         transactions, partitions: int64 [k]; numbers from 0 on.
