@@ -24,12 +24,14 @@ class WrittenFiles:
     Attributes:
         refused: rows that could not be written, with the reason; see `fill_unchanged`.
         index: the added and deleted index files.
+        late_changes: the number of changes that came too late; see `HiddenChanges.late_changes`.
     """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     refused: tuple[pa.RecordBatch, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
+    late_changes: int = 0
 
 
 class KeyValueFileWriter(Protocol):
@@ -64,7 +66,17 @@ class OldRows(Protocol):
 
 
 class HiddenChanges(Protocol):
-    """The changes of a bucket with which no version of a row begins or ends."""
+    """The changes of a bucket with which no version of a row begins or ends.
+
+    Attributes:
+        late_changes: the number of changes to which dropped hidden changes may have mattered.
+    """
+
+    late_changes: int
+
+    def count_late(self, starts: pa.Array) -> None:
+        """Add the changes that start when hidden changes may be dropped to `late_changes`."""
+        ...
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
         """Return the hidden changes of keys, in the layout's schema.

@@ -180,6 +180,7 @@ def _rows_near(
     rows = _with(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
     if hidden is None:
         return rows, rows.slice(0, 0)
+    hidden.count_late(changes.column(start))
     # Without untracked columns an older hidden change can't change a later version.
     since = None if rule.columns.untracked else int(first_changes.min())
     changes_of_keys = hidden.find(keys, since)

@@ -134,6 +134,7 @@ class MergeTreeWriter:
             tuple(self._changelog_files),
             tuple(self._refused),
             index=() if self.hidden is None else self.hidden.finish(),
+            late_changes=0 if self.hidden is None else self.hidden.late_changes,
         )
         self._new_files, self._changelog_files, self._refused = [], [], []
         return result

@@ -30,7 +30,7 @@ COLUMN_NAMES_MAX = 64
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
 _SUMS = (
-    *("messages", "changes", "skipped", "bad", "decoder_errors", "others"),
+    *("messages", "changes", "skipped", "bad", "decoder_errors", "others", "late_changes"),
     *("read_s", "decode_s"),
 )
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
@@ -83,6 +83,8 @@ class DecodeCounts:
         others: records of source tables that such a job rejects as bad.
         refusal: see `DecodedBatch`.
         restored: whether rows took values from older rows, because their messages omit them.
+        late_changes: changes that came too late for their place in a history; see
+            `mergetree.file_access.HiddenChanges`.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
@@ -106,6 +108,7 @@ class DecodeCounts:
     others: int = 0
     refusal: WrongSourceError | None = None
     restored: bool = False
+    late_changes: int = 0
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Add the counts of another task."""

@@ -141,8 +141,8 @@ class _TableWriting:
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
         yield from self._counted_requests()
-        if self._restores:
-            counts = DecodeCounts(restored=True)
+        if self._restores or self._write.late_changes:
+            counts = DecodeCounts(restored=self._restores, late_changes=self._write.late_changes)
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
         if self._write.refused:
             bad = bad_records_of_refused(self._write.refused)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobWarning
@@ -103,6 +104,7 @@ class TableFeed:
     expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
     pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
+    _has_warned_of_late: bool = field(init=False, default=False)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
@@ -157,6 +159,7 @@ class TableFeed:
             UnsupportedTableError: the job cannot write by the newest schema.
         """
         self._warnings += self.expectations.judge(output.counts.violations)
+        self._warn_of_late(output.counts.late_changes)
         description = output.counts.description
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table_job.table, description)
@@ -169,8 +172,23 @@ class TableFeed:
             plan.basis, output.changes
         )
 
+    def _warn_of_late(self, changes: int) -> None:
+        """Warn once in a run of changes to which dropped hidden changes may have mattered."""
+        if changes and not self._has_warned_of_late:
+            self._has_warned_of_late = True
+            self._warnings.append(
+                JobWarning(
+                    table=self.table_job.table.label,
+                    problem=f"changes came later than {HISTORY_LATE_CHANGES.key}, so a version "
+                    "may last too long",
+                    fix="set it to the longest delay of the source's changes: stream-app alter "
+                    f"{self.table_job.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
+                    is_lasting=True,
+                )
+            )
+
     def take_warnings(self) -> Sequence[JobWarning]:
-        """Return warnings about columns and expectations since the last call."""
+        """Return warnings of columns, expectations and late changes since the last call."""
         warnings, self._warnings = self._warnings, []
         return warnings
 

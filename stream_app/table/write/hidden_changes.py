@@ -67,6 +67,7 @@ class HiddenChangesOfBucket:
     bucket: int
     columns: HistoryColumns
     late_ms: int
+    late_changes: int = field(init=False, default=0)
     _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
 
@@ -88,6 +89,12 @@ class HiddenChangesOfBucket:
             columns=columns,
             late_ms=late_ms,
         )
+
+    def count_late(self, starts: pa.Array) -> None:
+        """See `HiddenChanges.count_late`."""
+        if files := [self._file(entry) for entry in self._files()]:
+            least = self._least(max(file.newest for file in files), starts.type)
+            self.late_changes += int(pc.sum(pc.less(integer_view(starts), least)).as_py() or 0)
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`.
@@ -131,8 +138,12 @@ class HiddenChangesOfBucket:
         order, last = key_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.columns.valid_from)
-        least = int(pc.max(integer_view(starts)).as_py()) - self.late_ms * _per_ms(starts.type)
-        return rows.filter(pc.greater_equal(integer_view(starts), max(least, _INT64_MIN)))
+        least = self._least(pc.max(integer_view(starts)).as_py(), starts.type)
+        return rows.filter(pc.greater_equal(integer_view(starts), least))
+
+    def _least(self, newest: int, timestamps: pa.DataType) -> int:
+        """Return the start of the oldest change that a merge keeps beside the newest one."""
+        return max(newest - self.late_ms * _per_ms(timestamps), _INT64_MIN)
 
     @property
     def _next_number(self) -> int:

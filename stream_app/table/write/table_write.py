@@ -77,6 +77,8 @@ class TableWrite:
         self._changes: list[BucketChange] = []
         self.refused: list[pa.RecordBatch] = []
         """Rows of finished buckets that could not be written; see `WrittenFiles.refused`."""
+        self.late_changes = 0
+        """Changes to finished buckets that came too late; see `WrittenFiles.late_changes`."""
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
@@ -110,6 +112,7 @@ class TableWrite:
             total_buckets = self._bucket_counts.get(self._bucket[0])
             self._changes.append(change_of(files, *self._bucket, total_buckets))
             self.refused += files.refused
+            self.late_changes += files.late_changes
             if self._index is not None:
                 self._changes[-1] = replace(self._changes[-1], index=self._index.finish())
         self._writer = self._bucket = None

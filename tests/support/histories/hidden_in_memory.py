@@ -14,10 +14,15 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 class HiddenInMemory:
     """Implements `mergetree.file_access.HiddenChanges`; a batch is a file."""
 
+    late_changes = 0
+
     def __init__(self, schema: pa.Schema, start: str) -> None:
         self.batches: list[pa.RecordBatch] = []
         self._schema = schema
         self._start = start
+
+    def count_late(self, starts: pa.Array) -> None:
+        """Count none."""
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`; what may be absent is."""

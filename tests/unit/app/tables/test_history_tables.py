@@ -15,6 +15,7 @@ from stream_app.app.config.sync_config import TableSetting
 from stream_app.errors import UsageError
 from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.planning.schema.schema_changes import DropColumn, SetOption
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.index_manifests import index_manifest
@@ -197,6 +198,21 @@ def test_a_hidden_change_that_was_replaced_has_no_effect(tmp_path: Path, op: str
     rows = [row[1:3] + row[4:5] for row in versions(job, "orders") if row[0] == 1]
     bern = [(1000, 2000, "bern")] if op == "u" else []
     assert rows == [*bern, (2000, 9000, "basel"), (9000, None, "oslo")]
+
+
+def test_the_job_warns_once_of_changes_that_come_too_late(tmp_path: Path) -> None:
+    late = {"orders.options.history.late-changes": TableSetting("10 s")}
+    job = DatabaseJob(tmp_path, tables=HISTORY | late)
+    job.run(*orders([1], "bern", 1000), *orders([1], "bern", 30_000))
+    job.run(*orders([1], "oslo", 25_000))
+    assert not state_of(job.checkpoint).warnings
+    job.run(*orders([1], "basel", 5000), *orders([1], "basel", 6000))
+    job.run(*orders([1], "kiel", 4000))
+    [warning] = state_of(job.checkpoint).warnings
+    assert warning.table.endswith(".orders")
+    assert warning.problem == (
+        "changes came later than history.late-changes, so a version may last too long"
+    )
 
 
 def test_hidden_changes_from_before_a_pause_have_no_wrong_effect(tmp_path: Path) -> None:
