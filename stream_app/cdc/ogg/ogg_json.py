@@ -188,10 +188,10 @@ class OggDialect(dialect.Dialect):
         else:
             old, new = _unmarked(document["before"]), _unmarked(document["after"])
             if not self.takes_nulls and _omits_values(old, new, table):
+                omitted = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
-                    f"column {_omitted_column(before or {}, after or {}, table)!r} is unchanged and "
-                    "its value was not sent (a compressed update): let GoldenGate log all columns, or "
-                    "set source.ogg.compressed-updates = 'null'"
+                    f"column {omitted!r} is unchanged and its value was not sent (a compressed "
+                    "update): let GoldenGate log all columns, or set source.ogg.compressed-updates = 'null'"
                 )
             record = RecordImages("u", before, _updated(before or {}, after or {}, table))
         return dialect.Change((record,), name)
