@@ -134,11 +134,11 @@ class ColumnPolicy:
     @property
     def examines_records(self) -> bool:
         """Whether the policy may refuse records, so that each record must be examined."""
-        refusing = (
+        with_refusal = (
             DriftReaction.STOP,
             DriftReaction.QUARANTINE,
         )  # no set: its hashes would be Python
-        return self.unknown in refusing or self.missing in refusing
+        return self.unknown in with_refusal or self.missing in with_refusal
 
     @property
     def reports_drift(self) -> bool:
@@ -193,7 +193,7 @@ class Sighting:
         return Sighting(self.records + other.records, min(self.first, other.first))
 
 
-def sightings_together(
+def join_sightings(
     left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
 ) -> dict[_Seen, Sighting]:
     """Join the sightings of two parts of a batch, with positions in the whole batch."""

@@ -125,7 +125,7 @@ def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     return cut_ranges
 
 
-def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
+def share_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
     """Assign ranges to tasks: the longest first, each to the task with the fewest messages.
 
     Args:

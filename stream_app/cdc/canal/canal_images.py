@@ -15,10 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid_of, values_at
-from stream_app.cdc.canal.mysql_types import converted
+from stream_app.cdc.canal.mysql_types import convert_by_types
 from stream_app.cdc.columns.column_reading import ColumnReading, Family, JsonKind
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.changed_columns import (
+    fill_up,
+    ops_of,
+    rows_with_nulls_after,
+    sent_nulls,
+)
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 
@@ -82,7 +87,7 @@ class _PairedRows(NamedTuple):
         if messages.nulls is None:
             return sent_nulls(
                 messages.values,
-                nulls_behind(messages.values, updates, b'"old":'),
+                rows_with_nulls_after(messages.values, updates, b'"old":'),
                 [reading.name for reading in table.readings],
                 lambda document, row: enumerate(document["old"], int(self.data.starts[row])),
             )
@@ -117,13 +122,13 @@ def images_of(
     message, after = paired.message, children_of(data_rows.values)
     changed = [values_at(column, paired.old_rows) for column in children_of(old_rows.values)]
     nulls, unreadable = paired.sent_nulls(messages, table, updates)
-    before = filled_up(changed, after, nulls)
+    before = fill_up(changed, after, nulls)
     suspects[list(unreadable)] = True
     suspects[message[~paired.are_objects()]] = True
     is_alone = bool((data_rows.counts == 1).all())
     record_message = None if is_alone else pa.array(message)
     if types:  # step 3
-        record_types = _of_records(types[0], record_message)
+        record_types = _column_of_records(types[0], record_message)
         suspects[message[_convert_by_types(record_types, table, before, after)]] = True
     ops = message_ops[message]
     is_delete = ops == DELETE
@@ -136,12 +141,12 @@ def images_of(
         before=before,
         after=after,
         suspects=suspects[message],
-        tables=tuple(_of_records(column, record_message) for column in origin),
+        tables=tuple(_column_of_records(column, record_message) for column in origin),
     )
     return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, suspects)
 
 
-def _of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
+def _column_of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
     """Return a column of messages for the records; None if each message has one record."""
     return column if record_message is None else column.take(record_message)
 
@@ -160,7 +165,7 @@ def _convert_by_types(
         if reading in texts:
             column = types.field(texts.index(reading))
             for image in (before, after):
-                image[index], failed = converted(reading.family, column, image[index])
+                image[index], failed = convert_by_types(reading.family, column, image[index])
                 has_wrong |= failed
     return has_wrong
 

@@ -87,7 +87,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
-def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
+def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
     """Convert a column [n] by the messages' types [n], and return the mask of failed values too."""
     failed = ~valid_of(texts) & valid_of(texts)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
@@ -97,7 +97,7 @@ def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Arra
         rows = bools_of(pc.equal(types, mysql_type))
         wanted = null_where(texts, ~rows).dictionary_encode()
         texts_by_code = pa.array(
-            [_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
+            [_convert_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
         )
         values = texts_by_code.cast(pa.string()).take(wanted.indices)
         failed |= rows & valid_of(texts) & ~valid_of(values)
@@ -105,7 +105,7 @@ def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Arra
     return texts, failed
 
 
-def _or_none(convert: Conversion, text: str) -> str | None:
+def _convert_or_none(convert: Conversion, text: str) -> str | None:
     try:
         return convert(text)
     except ValueError:

@@ -77,7 +77,7 @@ class ByteWords:
 
     data: Bytes
 
-    def stands_at(self, positions: Int64s, word: bytes) -> Bools:
+    def occurs_at(self, positions: Int64s, word: bytes) -> Bools:
         """Mark the positions at which the word is; each is at least eight bytes before the data's
         end.
         """
@@ -90,7 +90,7 @@ class ByteWords:
         return is_there
 
 
-def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
+def masks_of_word(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
     """Yield the mask of a word of two or four bytes, block by block, after its first position.
 
     Blocks fit into the processor's cache, because reading memory costs the most.
@@ -106,7 +106,7 @@ def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
 def positions_of_word(data: Bytes, word: bytes) -> Int64s:
     """Return the positions of a word of two or four bytes, ascending."""
     size = len(word)
-    positions = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
+    positions = [start + size * np.flatnonzero(same) for start, same in masks_of_word(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *positions]))
 
 

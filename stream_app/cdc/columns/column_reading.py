@@ -174,7 +174,7 @@ class ColumnReading:
         """Return the same column in another encoding."""
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
 
-    def refusing(self, reason: str) -> ColumnReading:
+    def with_refusal(self, reason: str) -> ColumnReading:
         """Return the same column, which refuses every value with this reason."""
         return replace(self, refusal=reason)
 

@@ -75,14 +75,16 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     misread: Bools = np.zeros(len(values), np.bool_)
     data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
-    rows = np.unique(np.searchsorted(offsets, _marks(data, has_decimals), side="right") - 1)
+    rows = np.unique(
+        np.searchsorted(offsets, _possible_misreads(data, has_decimals), side="right") - 1
+    )
     if len(rows):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
         misread[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
     return misread
 
 
-def _marks(data: Bytes, has_decimals: bool) -> Int64s:
+def _possible_misreads(data: Bytes, has_decimals: bool) -> Int64s:
     """Return the positions where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
     ``\\u``.
     """
@@ -99,10 +101,10 @@ def _marks(data: Bytes, has_decimals: bool) -> Int64s:
             ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
             hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
         positions.append(np.flatnonzero(hit) + start)
-    return _rarer(data, np.concatenate(positions))
+    return _drop_impossible(data, np.concatenate(positions))
 
 
-def _rarer(data: Bytes, positions: Int64s) -> Int64s:
+def _drop_impossible(data: Bytes, positions: Int64s) -> Int64s:
     """Drop the positions where a few bytes show that neither expression matches."""
 
     def byte(shift: int) -> Bytes:

@@ -31,7 +31,7 @@ def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels
 
 
-def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
+def are_too_deep(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
     """Mark the values that nest deeper than the limit: bool [n].
 
     Args:

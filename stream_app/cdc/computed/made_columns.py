@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from stream_app.cdc.computed.definition import (
     Definition,
     DefinitionError,
-    in_order,
     parse_definition,
+    sort_definitions,
 )
 from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied_function, function_of
 from stream_app.cdc.computed.metadata_columns import METADATA
@@ -209,7 +209,9 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
     plain = MadeColumns()
-    order = in_order([(definition.name, plain.reference(definition)) for definition in definitions])
+    order = sort_definitions(
+        [(definition.name, plain.reference(definition)) for definition in definitions]
+    )
     return MadeColumns(
         computed=tuple(by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},

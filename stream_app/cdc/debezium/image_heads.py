@@ -48,9 +48,13 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
     """
     word = ByteWords(data)
     firsts = starts + len(_START)
-    begins = _stands_at(word, starts, _START)
-    null_before = _where(data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE)
-    null_after = _where(data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER)
+    begins = _is_text_at(word, starts, _START)
+    null_before = _is_candidate(
+        data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE
+    )
+    null_after = _is_candidate(
+        data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER
+    )
     middles = np.where(null_before, firsts + len(_NULL), lasts - len(_NULL_AFTER))
     both = np.flatnonzero(begins & ~null_before & ~null_after)
     middles[both] = _middles(word, firsts[both], lasts[both])
@@ -64,17 +68,17 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
     return ImageHeads(bounds, np.stack([~null_before, ~null_after], axis=1)), has_head
 
 
-def _stands_at(word: ByteWords, positions: Int64s, text: bytes) -> Bools:
+def _is_text_at(word: ByteWords, positions: Int64s, text: bytes) -> Bools:
     """Compare the bytes at each position with a text of 8 to 16 bytes, in two words."""
     last = positions + (len(text) - _WORD)
-    return word.stands_at(positions, text[:_WORD]) & word.stands_at(last, text[-_WORD:])
+    return word.occurs_at(positions, text[:_WORD]) & word.occurs_at(last, text[-_WORD:])
 
 
-def _where(may: Bools, word: ByteWords, positions: Int64s, text: bytes) -> Bools:
+def _is_candidate(may: Bools, word: ByteWords, positions: Int64s, text: bytes) -> Bools:
     """Return the mask of candidates at whose position the text occurs."""
     rows = np.flatnonzero(may)
     stands: Bools = np.zeros(len(may), np.bool_)
-    stands[rows] = _stands_at(word, positions[rows], text)
+    stands[rows] = _is_text_at(word, positions[rows], text)
     return stands
 
 
@@ -119,6 +123,6 @@ def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
 
 def _is_middle(word: ByteWords, positions: Int64s) -> Bools:
     data = word.data
-    is_there = _stands_at(word, positions, _MIDDLE)
+    is_there = _is_text_at(word, positions, _MIDDLE)
     is_there &= (data[positions - 1] == ord("}")) & (data[positions + len(_MIDDLE)] == ord("{"))
     return is_there

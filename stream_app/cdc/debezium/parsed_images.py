@@ -29,7 +29,7 @@ from stream_app.cdc.debezium.one_record import (
     ROW_OPS,
     TABLE_FIELDS,
 )
-from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
+from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import Questions
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -90,7 +90,7 @@ def decode_images(
 ) -> tuple[StackedImages, ImageRows, Questions]:
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
-    images = restored_images(  # step 1
+    images = restore_images(  # step 1
         parsed.images,
         readings,
         settings.placeholder,

@@ -133,7 +133,7 @@ def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
     )
 
 
-def restored_images(
+def restore_images(
     images: StackedImages,
     readings: Sequence[ColumnReading],
     placeholder: Placeholder,

@@ -27,7 +27,7 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
     return ops_of_texts
 
 
-def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
+def rows_with_nulls_after(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
     """Mark the rows in which a null may follow a marker.
 
     Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
@@ -44,13 +44,13 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
     markers = positions_of(data, marker)
     nulls = positions_of(data, b"null")
     first: Int64s = np.full(len(values), -1, np.int64)
-    first[_rows(starts, markers)[::-1]] = markers[::-1]
+    first[_rows_of_positions(starts, markers)[::-1]] = markers[::-1]
     last: Int64s = np.full(len(values), -1, np.int64)
-    last[_rows(starts, nulls)] = nulls
+    last[_rows_of_positions(starts, nulls)] = nulls
     return np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
 
 
-def _rows(starts: Int64s, positions: Int64s) -> Int64s:
+def _rows_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
     rows: Int64s = np.searchsorted(starts, positions, side="right") - 1
     return rows
 
@@ -58,10 +58,10 @@ def _rows(starts: Int64s, positions: Int64s) -> Int64s:
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
     """Return the values, binary [n] without nulls, that contain a text of four bytes or more."""
     data, starts = own_bytes(values)
-    return np.unique(_rows(starts, positions_of(data, text)))
+    return np.unique(_rows_of_positions(starts, positions_of(data, text)))
 
 
-def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
+def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     """Return the objects that follow a marker, each with its first value.
 
     An object counts as ended at its first closing brace. A nested object may be cut, and then
@@ -82,7 +82,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     starts, last = starts[apart], last[apart]
     objects = slices_of(data, starts, last).dictionary_encode()
     first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows(offsets, starts[first])
+    rows = _rows_of_positions(offsets, starts[first])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
@@ -117,7 +117,7 @@ def sent_nulls(
     return [np.array(records, np.int64) for records in nulls.values()], unreadable
 
 
-def filled_up(
+def fill_up(
     arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """Return the columns of incomplete images, filled with the values of the other images.

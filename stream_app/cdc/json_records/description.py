@@ -61,7 +61,7 @@ def parsed(text: Any) -> Any:
         return None
 
 
-def untyped(
+def untyped_table(
     names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
     """Return a table with these columns, of type STRING unless another type is given.

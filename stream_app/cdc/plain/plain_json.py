@@ -21,10 +21,10 @@ from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
@@ -80,7 +80,7 @@ class PlainDialect(Dialect):
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
-        return untyped(document, list(key) if isinstance(key, dict) else ())
+        return untyped_table(document, list(key) if isinstance(key, dict) else ())
 
     def fields(self, table: Table, kinds: Sequence[JsonKind]) -> ParsedFields:
         """See `dialect.Dialect`."""
@@ -116,7 +116,7 @@ class PlainDialect(Dialect):
     ) -> Bools:
         """Fill columns from keys; returns where a key cannot be read here."""
         unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
-        unreadable |= deep_ones(keys.fill_null(b""))
+        unreadable |= are_too_deep(keys.fill_null(b""))
         unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)
         missing: Bools = np.zeros(len(keys), np.bool_)
         for field in fields:

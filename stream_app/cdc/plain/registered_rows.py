@@ -104,7 +104,7 @@ class _Messages:
     keys: pa.Array
     index: Int32s
 
-    def taken(self, rows: Int64s) -> _Messages:
+    def take(self, rows: Int64s) -> _Messages:
         """Return the messages of these rows."""
         indices = pa.array(rows)
         return _Messages(
@@ -187,7 +187,7 @@ class RegisteredRows:
         for number, rows in language.split(messages.values):
             parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if keyed:
-                parts = [*self._keyed(messages.keys.take(pa.array(rows)))]
+                parts = [*self._split_keys(messages.keys.take(pa.array(rows)))]
             for key_number, group_rows in parts:
                 plan = self._plan(op, number, key_number)
                 group = rows[group_rows]
@@ -197,9 +197,9 @@ class RegisteredRows:
                 if op == CREATE:
                     outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
                 for start in range(0, len(group), _SLICE_ROWS):
-                    yield plan, messages.taken(group[start : start + _SLICE_ROWS])
+                    yield plan, messages.take(group[start : start + _SLICE_ROWS])
 
-    def _keyed(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+    def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by position, and those that are null."""
         present = valid_of(keys)
         rows = np.flatnonzero(present)
@@ -214,13 +214,17 @@ class RegisteredRows:
         if plan is not None:
             return plan
         try:
-            plan = self._deleting(number) if op == DELETE else self._storing(number, key_number)
+            plan = (
+                self._plan_of_deletes(number)
+                if op == DELETE
+                else self._plan_of_rows(number, key_number)
+            )
         except UnreadableRecordError as problem:
             return str(problem)  # for now: the registry may learn of it
         self._plans[op, number, key_number] = plan
         return plan
 
-    def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
+    def _plan_of_rows(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, number, "")
         missing = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
@@ -241,7 +245,7 @@ class RegisteredRows:
             drift=drift_of(self._policy.columns, None, fields),
         )
 
-    def _deleting(self, number: SchemaKey) -> _Plan:
+    def _plan_of_deletes(self, number: SchemaKey) -> _Plan:
         key = self._key(number, self._primary_key)
         missing = self._primary_key.difference(key.columns)
         if missing:
@@ -266,16 +270,16 @@ class RegisteredRows:
     def _decode(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
         """Step 2."""
         if self._policy.refusal(plan.drift) is not None:
-            self._one_by_one(messages, plan, outcome)
+            self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[intact])
+        outcome.add_records(DecodedRecords(rows, None, columns), messages.index[intact])
         suspects = ~intact
         suspects[intact] = rows.suspects
         if suspects.any():
-            self._one_by_one(messages.taken(np.flatnonzero(suspects)), plan, outcome)
+            self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -318,7 +322,7 @@ class RegisteredRows:
             {column: seen for column in drift.columns() if seen is not None}
         )
 
-    def _one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
+    def _decode_one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
         """Step 3."""
         keys = messages.keys.to_pylist()
 
@@ -334,7 +338,7 @@ class RegisteredRows:
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.take_result(result, messages.index)
+        outcome.add_result(result, messages.index)
 
 
 def _encoding(data_type: DataType) -> Encoding:

@@ -129,8 +129,8 @@ class RegisteredSource:
 def origins_of_topics(messages: pa.RecordBatch) -> Origins:
     """Return the topic of each message that means a row or its end."""
     none = pa.nulls(messages.num_rows, pa.string())
-    means_row = messages.column("value").is_valid()
+    has_row = messages.column("value").is_valid()
     if "key" in messages.schema.names:
-        means_row = pc.or_(means_row, messages.column("key").is_valid())
-    topic = pc.if_else(means_row, messages.column("topic").cast(pa.string()), None)
+        has_row = pc.or_(has_row, messages.column("key").is_valid())
+    topic = pc.if_else(has_row, messages.column("topic").cast(pa.string()), None)
     return origins_of(none, none, topic, {})

@@ -51,13 +51,13 @@ class RowPlan:
         """
         return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
-    def assembled_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
+    def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """Return one column of the rows [m], taken from the columns of the images [n]."""
         image_rows = self.record + np.where(self.is_after, len(before), 0)
         return pa.concat_arrays([before, after]).take(pa.array(image_rows))
 
 
-def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
+def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
     """Return the mask of values that each column's rows omit: bool [m].
 
     Args:

@@ -72,11 +72,11 @@ class ExpectationStep:
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
             broken = is_newest & ~passing_rows(rows, condition)
             if broken.any():
-                decoded = _treated(decoded, messages, expectation, broken)
+                decoded = _apply_action(decoded, messages, expectation, broken)
         return decoded
 
 
-def _treated(
+def _apply_action(
     decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""

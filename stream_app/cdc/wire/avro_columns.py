@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
-from stream_app.cdc.columns.base64_columns import reversed_bytes
+from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
 from stream_app.cdc.columns.time_columns import cast_isolating
@@ -207,7 +207,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
 
         def raw(leaf: AvroLeaf) -> pa.Array:
             binary = leaf.binary()
-            return reversed_bytes(binary) if is_reversed else binary
+            return reverse_bytes(binary) if is_reversed else binary
 
         # Not text, so nothing is to be decoded.
         return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()

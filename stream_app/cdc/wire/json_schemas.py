@@ -82,7 +82,7 @@ class _SchemaNode:
         """Return a schema in the same document."""
         return _SchemaNode(self.document, self.texts, node)
 
-    def followed(self) -> tuple[_SchemaNode, bool]:
+    def resolve(self) -> tuple[_SchemaNode, bool]:
         """Return the schema behind references, and whether a choice allows null."""
         node, nullable = self, False
         for _ in range(_LINKS_MAX):
@@ -90,7 +90,7 @@ class _SchemaNode:
             if schema is True:
                 return node.with_node({}), True
             if "$ref" in schema:
-                node = node._referred(str(schema["$ref"]))
+                node = node._resolve_reference(str(schema["$ref"]))
                 continue
             choices = next((schema[word] for word in _CHOICES if word in schema), None)
             if choices is None or "type" in schema or "properties" in schema:
@@ -102,7 +102,7 @@ class _SchemaNode:
             node = node.with_node(others[0])
         raise ValueError("its references have no end")
 
-    def _referred(self, reference: str) -> _SchemaNode:
+    def _resolve_reference(self, reference: str) -> _SchemaNode:
         name, _, pointer = reference.partition("#")
         document = self.texts[name] if name else self.document
         node = document
@@ -117,14 +117,14 @@ def _is_null(schema: Any) -> bool:
 
 def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     """Yield the fields of an object, those of Debezium's images down to `depth`."""
-    schema_node, _ = schema_node.followed()
+    schema_node, _ = schema_node.resolve()
     schema = schema_node.schema
     properties = schema.get("properties", {})
     required = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
-        inner, nullable = schema_node.with_node(properties[name]).followed()
-        described = _described(inner.schema)
+        inner, nullable = schema_node.with_node(properties[name]).resolve()
+        described = _connect_field(inner.schema)
         by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
         may_lack = name not in required and not by_connect
         described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
@@ -138,7 +138,7 @@ def _index(schema: Any) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _described(schema: Any) -> dict[str, Any]:
+def _connect_field(schema: Any) -> dict[str, Any]:
     declared = schema.get("type", "object" if "properties" in schema else "")
     kinds = declared if isinstance(declared, list) else [declared]
     others = [kind for kind in kinds if kind != "null"]

@@ -129,7 +129,7 @@ class ValueCursor:
     def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         chosen = self._longs(rows)
         is_branch = (chosen >= 0) & (chosen < len(avro_type.branches))
-        self._lose(rows[~is_branch])
+        self._mark_broken(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
             branch_rows = rows[chosen == number]
@@ -145,7 +145,7 @@ class ValueCursor:
         lengths = np.where(is_wrong, 0, lengths)
         starts = self.positions[rows]
         self.positions[rows] = np.minimum(starts + lengths, self._limit)
-        self._lose(rows[is_wrong])
+        self._mark_broken(rows[is_wrong])
         return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
     def _fixed(self, rows: Int64s, size: int) -> Bytes:
@@ -175,7 +175,7 @@ class ValueCursor:
             is_last = byte_number == _VARINT_BYTES_MAX - 1
             more = more[byte > 1] if is_last else more[byte >= 0x80]
         self.positions[rows] = np.minimum(positions, self._limit)
-        self._lose(rows[more])  # more than 64 bits
+        self._mark_broken(rows[more])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
@@ -189,14 +189,14 @@ class ValueCursor:
             if len(with_size):
                 self._longs(with_size)
             remaining = np.abs(count)
-            self._lose(rows[remaining > _ITEMS_MAX])
+            self._mark_broken(rows[remaining > _ITEMS_MAX])
             unread = (remaining > 0) & (self.positions[rows] < self._limit)
             rows, remaining = rows[unread], remaining[unread]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
                 if self._steps > _STEPS_MAX:
-                    self._lose(rows)
+                    self._mark_broken(rows)
                     return
                 if avro_type.kind == "map":
                     self._bytes(avro_type, items, self._longs(items))
@@ -204,9 +204,9 @@ class ValueCursor:
                 remaining = remaining - 1
                 items = items[remaining > 0]
                 remaining = remaining[remaining > 0]
-        self._lose(rows)
+        self._mark_broken(rows)
 
-    def _lose(self, rows: Int64s) -> None:
+    def _mark_broken(self, rows: Int64s) -> None:
         self.positions[rows] = self._limit
 
     def binary(self, values: AvroValues, intact: Bools) -> pa.Array:

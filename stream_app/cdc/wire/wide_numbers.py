@@ -27,7 +27,7 @@ _HEAD = 9
 _CUT = 4
 
 
-def narrowed(cells: pa.Array) -> pa.Array:
+def narrow_numbers(cells: pa.Array) -> pa.Array:
     """Return the messages, binary [n], with numbers of four bytes."""
     filled = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)

@@ -101,7 +101,9 @@ def cut_epoch(
     is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
     before, behind = facts.ends[is_before], facts.ends[~is_before]
     newest_ones = facts.newest(before)
-    awaited = _awaited(facts, missing_changes, without_end, collections) if is_forced else {}
+    awaited = (
+        _awaited_positions(facts, missing_changes, without_end, collections) if is_forced else {}
+    )
     states = progress_at(facts, ends, newest if newest_ones else {}, awaited)
     progress = LogProgress(newest_ones, states)
     doubts = BorderDoubts(facts, ends, before, newest, progress)
@@ -112,7 +114,7 @@ def cut_epoch(
             advances=newest_ones != earlier.newest,
             doubt=next(iter(doubts), None),
         ),
-        open_transactions=_open(facts, binding, is_open, missing_changes),
+        open_transactions=_open_transactions(facts, binding, is_open, missing_changes),
         is_overtaken=bool(complete[behind["transaction"]].any()),
         untopical=frozenset(
             pending.tables.names[code]
@@ -157,7 +159,7 @@ def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
     ended = binding[facts.ended[binding["transaction"]]][::-1]
     first = np.full(len(facts.read_to), NO_CODE, np.int64)
     first[ended["partition"]] = ended["offset"]
-    return _before(first, binding, ~facts.ended & ~facts.begun)
+    return _transactions_before(first, binding, ~facts.ended & ~facts.begun)
 
 
 def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
@@ -167,10 +169,10 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
     last[ended["partition"]] = ended["offset"]
     if not len(facts.ends):
         last = facts.read_to  # without any marker transactions cannot be distinguished
-    return _before(last, binding, ~facts.ended)
+    return _transactions_before(last, binding, ~facts.ended)
 
 
-def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
+def _transactions_before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
     """Return the transactions of some that have a message before an offset of its partition: bool
     [t].
     """
@@ -180,7 +182,7 @@ def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
     return is_before
 
 
-def _awaited(
+def _awaited_positions(
     facts: PendingTransactions,
     missing_changes: Collection[tuple[int, int]],
     without_end: Bools,
@@ -214,7 +216,7 @@ def _awaited(
     return awaited
 
 
-def _open(
+def _open_transactions(
     facts: PendingTransactions,
     binding: FactRows,
     is_open: Bools,

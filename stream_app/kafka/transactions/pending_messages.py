@@ -131,7 +131,10 @@ class PendingMessages:
         messages = np.zeros(len(offsets), MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
-        messages["position"], messages["is_new"] = facts.positions, self._new(partition, facts)
+        messages["position"], messages["is_new"] = (
+            facts.positions,
+            self._mask_of_new(partition, facts),
+        )
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
@@ -188,7 +191,7 @@ class PendingMessages:
             self._tops.setdefault(partition, progress.top_of_new(partition[0]))
         self._forget_transactions()
 
-    def _new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
+    def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
         """Return the mask of changes behind all earlier ones of the partition; other messages are
         new.
         """

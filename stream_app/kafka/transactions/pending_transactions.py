@@ -74,7 +74,7 @@ class PendingTransactions:
         """
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
-        is_bound &= ~self.past(messages)
+        is_bound &= ~self.is_past(messages)
         markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
         named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
         is_bound[markers[np.unique(named, return_index=True)[1]]] = True
@@ -83,17 +83,17 @@ class PendingTransactions:
         bound: FactRows = messages[is_bound]
         return bound
 
-    def past(self, messages: FactRows) -> Bools:
+    def is_past(self, messages: FactRows) -> Bools:
         """Return the mask of changes at or before the newest transaction of earlier epochs: bool
         [n].
         """
         newest = [self.earlier.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
-        past: Bools = np.zeros(len(messages), np.bool_)
+        is_past: Bools = np.zeros(len(messages), np.bool_)
         for newest_position in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
             is_of = np.array([top == newest_position for top in newest])[messages["partition"]]
-            past[is_of] = compare_positions(messages["position"][is_of], newest_position) <= 0
-        past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
-        return past
+            is_past[is_of] = compare_positions(messages["position"][is_of], newest_position) <= 0
+        is_past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
+        return is_past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
         """Return the newest transaction of each connector, once the epoch has some END markers."""

@@ -167,7 +167,7 @@ class AvroSource:
                 return None
             text = avro_text(self.registry, schema_number(message))
             payload = json_of(message, text)
-            return _enveloped(payload, parse_schema(text)) if with_schema else payload
+            return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
             return None
 
@@ -244,7 +244,7 @@ def _slices(rows: Int64s) -> Iterator[Int64s]:
         yield rows[start : start + SLICE_ROWS]
 
 
-def _enveloped(payload: bytes, root: AvroType) -> bytes:
+def _wrap_in_envelope(payload: bytes, root: AvroType) -> bytes:
     return b'{"schema":%b,"payload":%b}' % (orjson.dumps(_connect_struct(root, 1)), payload)
 
 

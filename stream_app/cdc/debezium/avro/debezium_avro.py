@@ -91,7 +91,7 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        options = _checked(registries, setup.options, setup.columns)
+        options = _check_options(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
         forms = compiled_forms(options.decoder)
@@ -132,12 +132,12 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 return str(problem)  # for now: the registry may learn of it
             try:
-                self._plans[number] = self._planned(text)
+                self._plans[number] = self._make_plan(text)
             except UnreadableRecordError as problem:
                 self._plans[number] = str(problem)
         return self._plans[number]
 
-    def _planned(self, text: str) -> _SchemaPlan:
+    def _make_plan(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
 
         Raises:
@@ -182,7 +182,7 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._one_by_one(values, index, plan, outcome)
+            self._decode_one_by_one(values, index, plan, outcome)
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
@@ -194,7 +194,7 @@ class DebeziumAvro(DebeziumJson):
         read = self._images(message, walk, ~walk.broken(), plan)
         is_undecoded = self._decode_images(read, index, plan, outcome)
         if is_undecoded.any():
-            self._one_by_one(
+            self._decode_one_by_one(
                 values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
             )
 
@@ -206,8 +206,8 @@ class DebeziumAvro(DebeziumJson):
             read.images, read.readings, self._settings, is_flat=False
         )
         has_after = read.images.images.has_after
-        columns = self._columns(plan.drift, has_after, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, questions, columns), index[read.parsed])
+        columns = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
+        outcome.add_records(DecodedRecords(rows, questions, columns), index[read.parsed])
         is_undecoded = ~read.parsed
         is_undecoded[read.parsed] = rows.suspects
         return is_undecoded
@@ -259,7 +259,7 @@ class DebeziumAvro(DebeziumJson):
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
         return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
-    def _columns(
+    def _drift_sightings(
         self, drift: Drift, has_after: Bools, rows: Bools
     ) -> dict[DriftedColumn, Sighting]:
         """Return the unknown and missing columns that all records with rows share."""
@@ -270,7 +270,7 @@ class DebeziumAvro(DebeziumJson):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
         return self._settings.policy.reported(sightings)
 
-    def _one_by_one(
+    def _decode_one_by_one(
         self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
@@ -283,7 +283,7 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.take_result(result, index[read])
+        outcome.add_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -320,7 +320,7 @@ def _image_rows(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
     return image_rows[intact], first + len(rows)
 
 
-def _checked(
+def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked = parse_options(options, columns, _NAME, _OPTIONS)
@@ -336,7 +336,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
-    _checked(registries, setup.options, setup.columns)
+    _check_options(registries, setup.options, setup.columns)
     source = AvroSource(_schemas(registries, setup.options))
     plain = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
@@ -363,7 +363,7 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_checked, registries),
+        check=partial(_check_options, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),

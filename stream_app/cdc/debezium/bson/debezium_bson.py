@@ -146,8 +146,8 @@ def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
-    means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return OriginAndTime(database, table, means_row)
+    has_row = bools_of(pc.is_in(op, CHANGES)) & is_named
+    return OriginAndTime(database, table, has_row)
 
 
 _ORIGINS = OriginFields(

@@ -38,7 +38,7 @@ from stream_app.cdc.columns.json_lines import (
     parse_by_halves,
     parse_objects,
 )
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,
@@ -119,14 +119,14 @@ def plain_messages(
             payloads, index = payloads.filter(pa.array(~is_rewritten)), index[~is_rewritten]
         usual = _may_be_parsed(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
-        rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
+        rewriter.rewrite_one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
 
 def _may_be_parsed(values: pa.Array) -> Bools:
     """Return the mask of values to parse together: bool [n]. The others are judged one by one."""
-    misread = deep_ones(values) | may_be_misread(values, has_decimals=False)
+    misread = are_too_deep(values) | may_be_misread(values, has_decimals=False)
     return looks_like_object(values) & ~misread
 
 
@@ -143,28 +143,30 @@ class _MessageRewriter:
         """Step 1: rewrite the usual messages together."""
         for half, rows, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self.one_by_one(half, rows)
+                self.rewrite_one_by_one(half, rows)
                 continue
-            texts, suspects = _written(columns, self.keys.take(pa.array(rows)), self.columns)
+            texts, suspects = _rewrite_together(
+                columns, self.keys.take(pa.array(rows)), self.columns
+            )
             self.parts.append(
                 (rows[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
             )
-            self.one_by_one(half.filter(pa.array(suspects)), rows[suspects])
+            self.rewrite_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def one_by_one(self, values: pa.Array, index: Int32s) -> None:
+    def rewrite_one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
         keys = self.keys.take(pa.array(index)).to_pylist()
         texts: dict[int, bytes | None] = {}
         for row, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                texts[row] = _rewritten(value, key, self.columns)
+                texts[row] = _rewrite_one(value, key, self.columns)
             except UnreadableRecordError as problem:
                 self.unreadable[row] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self.parts.append((np.array(list(texts), np.int32), part))
 
 
-def _written(
+def _rewrite_together(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
     """Return the rewritten messages, strings [n], and the mask of those to read alone, bool [n].
@@ -179,9 +181,9 @@ def _written(
     for image in (before, after):
         plain, is_odd = plain_documents(image, columns)
         documents = plain.cast(pa.binary()).fill_null(b"{}")
-        suspects |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
+        suspects |= is_odd | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain)
-    names = [_quoted(name) for name in (connector, db, collection)]
+    names = [_quote(name) for name in (connector, db, collection)]
     is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
     suspects |= is_bare & ~valid_of(keys)
     old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
@@ -197,14 +199,16 @@ def _written(
     return texts, suspects | ~valid_of(texts)
 
 
-def _quoted(names: pa.Array) -> pa.Array:
+def _quote(names: pa.Array) -> pa.Array:
     """Return names as JSON strings [n]; only few differ."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
-def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
+def _rewrite_one(
+    value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]
+) -> bytes | None:
     """Rewrite one message, or return None for a message without a row.
 
     Raises:

@@ -57,7 +57,7 @@ _NAME = "debezium-json-schema"
 _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 
-def _checked(
+def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked = parse_options(options, columns, _NAME, _OPTIONS)
@@ -66,7 +66,7 @@ def _checked(
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJson:
-    options = _checked(registries, setup.options, setup.columns)
+    options = _check_options(registries, setup.options, setup.columns)
     schemas = schemas_of(_NAME, SECTION, registries, setup.options)
     return HeadedJson(
         make=partial(_format, schemas, setup, options),
@@ -156,7 +156,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages without their heads."""
-    _checked(registries, setup.options, setup.columns)
+    _check_options(registries, setup.options, setup.columns)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=without_registry(setup.options)),
         {topic: without_heads(batch) for topic, batch in messages.items()},
@@ -171,7 +171,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_checked, registries),
+        check=partial(_check_options, registries),
         make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),
