@@ -127,7 +127,7 @@ def test_images_between_frames() -> None:
         b'{"before":{"k":2},"after":null',
     ]
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
-    framed = KnownFrames().framed(pa.array(values))
+    framed = KnownFrames().find_framed(pa.array(values))
     assert framed is not None
     assert framed.positions.tolist() == [0, 1, 2]
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']

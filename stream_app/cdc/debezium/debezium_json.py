@@ -146,7 +146,7 @@ class DebeziumJson:
         if not outcome.questions:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
-        return self._keys.uncertain(outcome.messages, index, questions)
+        return self._keys.uncertain_reasons(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         options = self._options

@@ -109,7 +109,7 @@ class DebeziumBson(DebeziumJson):
         outcome.refuse(plain.unreadable)
         self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
