@@ -75,11 +75,11 @@ class Timeline:
         """Return the seconds of the whole lifetime."""
         return self.seconds[-1]
 
-    def between(self, begin: float, end: float) -> float:
+    def seconds_between(self, begin: float, end: float) -> float:
         """Seconds of the processor from one moment to another."""
-        return self._at(end) - self._at(begin)
+        return self._seconds_until(end) - self._seconds_until(begin)
 
-    def _at(self, moment: float) -> float:
+    def _seconds_until(self, moment: float) -> float:
         after = bisect.bisect_left(self.moments, moment)
         if after in (0, len(self.moments)):
             return self.seconds[min(after, len(self.moments) - 1)]

@@ -39,7 +39,7 @@ from bench.shop.shop_changes import (
 )
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.format.data_files.parquet_reader import placed_batches
+from stream_app.format.data_files.parquet_reader import numbered_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
@@ -101,11 +101,11 @@ def in_turns(runs: int, *works: Callable[[], object]) -> list[Times]:
     """The times of each, after one run that does not count."""
     times: list[list[tuple[float, float]]] = [[] for _ in works]
     for run in range(runs + 1):
-        for at, work in enumerate(works):
+        for index, work in enumerate(works):
             wall, cpu = time.perf_counter(), time.process_time()
             work()
             if run:
-                times[at].append((time.perf_counter() - wall, time.process_time() - cpu))
+                times[index].append((time.perf_counter() - wall, time.process_time() - cpu))
     return [Times(*map(statistics.median, zip(*runs, strict=True))) for runs in times]
 
 
@@ -257,7 +257,9 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
     path = table.paths.data_file(*bucket, file)
     names = key_value_file_schema(table.schema, thin=False).names
     with pa.OSFile(path) as source:
-        return pa.Table.from_batches([batch for _, batch in placed_batches(source, names, 65_536)])
+        return pa.Table.from_batches(
+            [batch for _, batch in numbered_batches(source, names, 65_536)]
+        )
 
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:

@@ -97,25 +97,25 @@ def any_of(*masks: Bools | None) -> Bools | None:
     return union if union is not None and union.any() else None
 
 
-def values_at(array: pa.Array, places: npt.NDArray[Any]) -> pa.Array:
-    """Return the values at the given places, and null for a place of -1."""
-    return array.take(pa.array(np.maximum(places, 0), mask=places < 0))
+def values_at(array: pa.Array, indices: npt.NDArray[Any]) -> pa.Array:
+    """Return the values with these indices; null for the index -1."""
+    return array.take(pa.array(np.maximum(indices, 0), mask=indices < 0))
 
 
 def gathered_array(
     parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, data_type: pa.DataType
 ) -> pa.Array:
     """Join parts, each with the positions of its values, into one array [count]; null elsewhere."""
-    for index, part in parts:
-        if len(part) == count and bool((index == np.arange(count)).all()):
+    for positions, part in parts:
+        if len(part) == count and bool((positions == np.arange(count)).all()):
             return part
-    places: Int64s = np.full(count, -1, np.int64)
-    at = 0
-    for index, part in parts:
-        places[index] = at + np.arange(len(part))
-        at += len(part)
+    indices: Int64s = np.full(count, -1, np.int64)
+    start = 0
+    for positions, part in parts:
+        indices[positions] = start + np.arange(len(part))
+        start += len(part)
     return values_at(
-        pa.concat_arrays([pa.array([], data_type), *(part for _, part in parts)]), places
+        pa.concat_arrays([pa.array([], data_type), *(part for _, part in parts)]), indices
     )
 
 
@@ -126,8 +126,8 @@ def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
     # Slices alternate with the gaps between them, and only the slices are wanted.
     bounds = np.stack([starts, ends], axis=1).reshape(-1).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
-    both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-    return both.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
+    alternating = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    return alternating.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
 
 
 def children_of(rows: pa.Array) -> list[pa.Array]:

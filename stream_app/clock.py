@@ -60,8 +60,8 @@ def utc_ms(wall_clock: int) -> int:
 def utc_text(millis: int, zone: str = "Z") -> str:
     """Format milliseconds since 1970 as ISO 8601 in UTC, followed by `zone`."""
     seconds, rest = divmod(millis, 1000)
-    at = datetime.fromtimestamp(seconds, UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
 
 
 @dataclass(frozen=True, slots=True)

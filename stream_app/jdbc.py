@@ -41,8 +41,8 @@ class JdbcUrl:
     answer_s: int = _TIMEOUT_S
 
     def __str__(self) -> str:
-        place = f"//{self.host}:{self.port}/" if self.host else ""
-        return f"jdbc:{self.driver.name}:{place}{self.database}"
+        authority = f"//{self.host}:{self.port}/" if self.host else ""
+        return f"jdbc:{self.driver.name}:{authority}{self.database}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

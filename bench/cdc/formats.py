@@ -90,12 +90,12 @@ def mongodb(op: str, older: Row, row: Row) -> Row:
 
 
 def extended(row: Row) -> Row:
-    at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    updated_at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     return {
         **row,
         "_id": {"$oid": "67ab25755c0d5ac87eb8c632"},
         "id": {"$numberLong": str(row["id"])},
-        "updated_at": {"$date": int(1000 * at.timestamp())},
+        "updated_at": {"$date": int(1000 * updated_at.timestamp())},
     }
 
 
@@ -142,10 +142,11 @@ def dms(op: str, older: Row, row: Row) -> Row:
 def avro_image(row: Row) -> Row:
     """A row as Connect's AvroConverter has it: numbers of cents, microseconds."""
     cents = round(row["amount"] * 100)
-    at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    moment = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
     raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
-    return {**row, "amount": raw, "updated_at": (at - epoch) // datetime.timedelta(microseconds=1)}
+    micros = (moment - epoch) // datetime.timedelta(microseconds=1)
+    return {**row, "amount": raw, "updated_at": micros}
 
 
 def avro_schema() -> Any:
@@ -296,8 +297,8 @@ def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
         row = a_row(rng, number, letters)
         older = changed(rng, row)
         if arm.name == "protobuf":
-            at = row["updated_at"].replace(" ", "T") + "Z"
-            values.append(protobuf_row({**plain(op, older, row), "updated_at": at}))
+            updated_at = row["updated_at"].replace(" ", "T") + "Z"
+            values.append(protobuf_row({**plain(op, older, row), "updated_at": updated_at}))
         elif schema is not None:
             older, row = avro_image(older), avro_image(row)
             values.append(encoded(1, schema, arm.message(op, older, row)))

@@ -68,8 +68,8 @@ def _nanoseconds(growing: Growing, size: int) -> float:
     )
     values = [value.encode() for value in growing.values(size)]
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "value": value}
-        for at, value in enumerate(values)
+        {"topic": "t", "partition": 0, "offset": offset, "value": value}
+        for offset, value in enumerate(values)
     ]
     batch = pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
     began = time.process_time_ns()

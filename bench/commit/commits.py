@@ -88,26 +88,26 @@ class CommitLoad:
     def epoch(self, epoch: int) -> tuple[ManifestCommittable, ManifestCommittable]:
         """An epoch's files, and the compactions that are due with them."""
         today = epoch // COMMITS_A_DAY
-        places = [(today, bucket) for bucket in range(BUCKETS)]
-        places.append((self.rng.randint(0, today), self.rng.randrange(BUCKETS)))
+        buckets = [(today, bucket) for bucket in range(BUCKETS)]
+        buckets.append((self.rng.randint(0, today), self.rng.randrange(BUCKETS)))
         appends, compactions = [], []
-        for day, bucket in dict.fromkeys(places):
-            place = serialize_row([f"day {day:05}"], DAY), bucket
+        for day, bucket in dict.fromkeys(buckets):
+            key = serialize_row([f"day {day:05}"], DAY), bucket
             file = self._file(0)
-            files = self._buckets.setdefault(place, [])
+            files = self._buckets.setdefault(key, [])
             files.append(file)
-            appends.append(BucketChange(partition=place[0], bucket=bucket, added=(file,)))
+            appends.append(BucketChange(partition=key[0], bucket=bucket, added=(file,)))
             if self.compacts and sum(file.level == 0 for file in files) >= FILES_TO_COMPACT:
                 new = self._file(5)
                 compactions.append(
                     BucketChange(
-                        partition=place[0],
+                        partition=key[0],
                         bucket=bucket,
                         removed=tuple(files),
                         added=(new,),
                     )
                 )
-                self._buckets[place] = [new]
+                self._buckets[key] = [new]
         return (
             ManifestCommittable(identifier=epoch, changes=tuple(appends)),
             ManifestCommittable(identifier=epoch, changes=tuple(compactions)),

@@ -107,20 +107,20 @@ class Replacements:
 
     def step(self) -> float:
         """Return the processor's seconds of a commit."""
-        places = self._rng.sample(list(self._files), 4)
+        buckets = self._rng.sample(list(self._files), 4)
         began = time.process_time()
-        self._replace(places)
+        self._replace(buckets)
         return time.process_time() - began
 
-    def _replace(self, places: list[tuple[bytes, int]]) -> None:
+    def _replace(self, buckets: list[tuple[bytes, int]]) -> None:
         changes = []
-        for place in places:
+        for bucket in buckets:
             file = made_file(self._epoch, 5, (0, 10**12), self._rng)
-            older = (self._files[place],) if place in self._files else ()
+            older = (self._files[bucket],) if bucket in self._files else ()
             changes.append(
-                BucketChange(partition=place[0], bucket=place[1], removed=older, added=(file,))
+                BucketChange(partition=bucket[0], bucket=bucket[1], removed=older, added=(file,))
             )
-            self._files[place] = file
+            self._files[bucket] = file
         committable = ManifestCommittable(identifier=self._epoch, changes=tuple(changes))
         outcome = self._commit.commit_compactions(committable)
         assert outcome.conflict is None, outcome.conflict

@@ -82,7 +82,7 @@ class MadeFiles:
         """A run of the highest level."""
         step = KEYS // files
         return tuple(
-            self._file(TOP_LEVEL, (place * step, (place + 1) * step - 1)) for place in range(files)
+            self._file(TOP_LEVEL, (index * step, (index + 1) * step - 1)) for index in range(files)
         )
 
     def compacted(self, request: CompactRequest) -> DataFileMeta:

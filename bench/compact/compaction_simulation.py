@@ -98,7 +98,7 @@ class SizeModel:
         after = []
         for start in range(0, size, self.target_size):
             end = min(size, start + self.target_size)
-            keys = [first + (last - first + 1) * place // size for place in (start, end)]
+            keys = [first + (last - first + 1) * position // size for position in (start, end)]
             part = (end - start) / size
             after.append(
                 self._file(

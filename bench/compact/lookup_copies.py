@@ -127,8 +127,8 @@ def _measured(
             columns=parse_columns(COLUMNS[columns]),
             primary_keys=("k",), partition_keys=(), options=options, time_millis=0,
         )  # fmt: skip
-        place = f"{name}-{most[0]}"
-        path = f"{s3.bucket}/{place}" if store.startswith("S3") else str(folder / place)
+        table_name = f"{name}-{most[0]}"
+        path = f"{s3.bucket}/{table_name}" if store.startswith("S3") else str(folder / table_name)
         table = create_or_open(path, schema, SystemClock(), file_io_options=s3.options)
         arms.append(Arm(table))
     random = np.random.default_rng(0)

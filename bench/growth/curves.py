@@ -11,21 +11,21 @@ _COLOURS = ("#2f6db5", "#c0582b", "#4a9a4a", "#7a5ab5")
 
 
 def curves(
-    title: str, across: str, places: Sequence[int], values: Mapping[str, Sequence[float]]
+    title: str, across: str, points: Sequence[int], values: Mapping[str, Sequence[float]]
 ) -> str:
     """A picture with a curve for each name.
 
     Args:
-        across: what the places count.
-        places: ascending, [n].
-        values: seconds by name, [n] or fewer: the first places.
+        across: what the points count.
+        points: ascending, [n].
+        values: seconds by name, [n] or fewer: the first points.
     """
     seconds = [value for curve in values.values() for value in curve]
     low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
-    first, last = math.log10(places[0]), math.log10(places[-1])
+    first, last = math.log10(points[0]), math.log10(points[-1])
 
-    def x(place: int) -> float:
-        return _LEFT + _WIDTH * (math.log10(place) - first) / ((last - first) or 1)
+    def x(point: int) -> float:
+        return _LEFT + _WIDTH * (math.log10(point) - first) / ((last - first) or 1)
 
     def y(value: float) -> float:
         return _TOP + _HEIGHT * (high - math.log10(value)) / ((high - low) or 1)
@@ -40,29 +40,29 @@ def curves(
         f"{html.escape(across)}</text>",
     ]
     for power in range(low, high + 1):
-        at = y(10.0**power)
+        up = y(10.0**power)
         parts.append(
-            f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{_LEFT + _WIDTH}" y2="{at:.1f}" stroke="#ddd"/>'
-            f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>'
+            f'<line x1="{_LEFT}" y1="{up:.1f}" x2="{_LEFT + _WIDTH}" y2="{up:.1f}" stroke="#ddd"/>'
+            f'<text x="{_LEFT - 8}" y="{up + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>'
         )
-    for place in places:
+    for point in points:
         parts.append(
-            f'<text x="{x(place):.1f}" y="{_TOP + _HEIGHT + 20}" text-anchor="middle">{place:,}'
+            f'<text x="{x(point):.1f}" y="{_TOP + _HEIGHT + 20}" text-anchor="middle">{point:,}'
             "</text>"
         )
     for number, ((name, curve), colour) in enumerate(zip(values.items(), _COLOURS, strict=False)):
         parts.append(
             f'<text x="{_LEFT + 140 * number}" y="42" fill="{colour}">{html.escape(name)}</text>'
         )
-        points = [(x(place), y(value)) for place, value in zip(places, curve, strict=False)]
-        line = " ".join(f"{at:.1f},{up:.1f}" for at, up in points)
+        dots = [(x(point), y(value)) for point, value in zip(points, curve, strict=False)]
+        line = " ".join(f"{right:.1f},{up:.1f}" for right, up in dots)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        for place, ((at, up), value) in enumerate(zip(points, curve, strict=True)):
-            others = [other[place] for other in values.values() if place < len(other)]
+        for index, ((right, up), value) in enumerate(zip(dots, curve, strict=True)):
+            others = [other[index] for other in values.values() if index < len(other)]
             beside = 18 if value == min(others) else -8
             parts.append(
-                f'<circle cx="{at:.1f}" cy="{up:.1f}" r="3" fill="{colour}"/>'
-                f'<text x="{at:.1f}" y="{up + beside:.1f}" text-anchor="middle" fill="{colour}">'
+                f'<circle cx="{right:.1f}" cy="{up:.1f}" r="3" fill="{colour}"/>'
+                f'<text x="{right:.1f}" y="{up + beside:.1f}" text-anchor="middle" fill="{colour}">'
                 f"{value:.2f}</text>"
             )
     return "\n".join([*parts, "</svg>", ""])

@@ -94,8 +94,8 @@ class Axis:
 
     def lines(self) -> Iterator[str]:
         first = self.costs[0].seconds
-        for place, (point, cost) in enumerate(zip(self.points, self.costs, strict=True)):
-            others = [self.others.get(name, [])[place : place + 1] for name in OTHERS]
+        for index, (point, cost) in enumerate(zip(self.points, self.costs, strict=True)):
+            others = [self.others.get(name, [])[index : index + 1] for name in OTHERS]
             cells = (
                 self.name,
                 f"{point:,}",
@@ -125,11 +125,11 @@ def measure(
     pa.set_cpu_count(1)
     GrowingTable(folder / "warm-up", Size(bounds.keys // 10), bounds.changes).epoch()
     for name in names:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
+        with tempfile.TemporaryDirectory(dir=folder) as temporary_folder:
             if name in OF_ONE_TABLE:
-                yield _axis_of_one_table(name, Path(place), bounds, delta)
+                yield _axis_of_one_table(name, Path(temporary_folder), bounds, delta)
             else:
-                yield _tables_axis(Path(place), bounds)
+                yield _tables_axis(Path(temporary_folder), bounds)
 
 
 def _axis_of_one_table(name: str, folder: Path, bounds: Bounds, delta: Path | None) -> Axis:
@@ -171,8 +171,8 @@ def _tables_axis(folder: Path, bounds: Bounds) -> Axis:
     """Jobs of so many tables, of which one changes; its messages are decoded too."""
 
     def epochs(tables: int) -> Callable[[], EpochCost]:
-        place = folder / f"database-{tables}"
-        job = DatabaseJob(place, tables, 1, bounds.changes, moves=False)
+        database_folder = folder / f"database-{tables}"
+        job = DatabaseJob(database_folder, tables, 1, bounds.changes, moves=False)
         numbers = iter(range(1_000_000))
         return lambda: EpochCost(0.0, 0.0, job.epoch(next(numbers)))
 

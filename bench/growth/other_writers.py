@@ -30,9 +30,11 @@ Write = Callable[[pa.RecordBatch], object]
 def rust(table: Mapping[str, Any]) -> Write:
     from pypaimon_rust.datafusion import PaimonCatalog
 
-    place = Path(table["path"])
-    catalog = PaimonCatalog({"warehouse": str(place.parents[1])})
-    builder = catalog.get_table(f"{place.parent.stem}.{place.name}").new_stream_write_builder()
+    table_folder = Path(table["path"])
+    catalog = PaimonCatalog({"warehouse": str(table_folder.parents[1])})
+    builder = catalog.get_table(
+        f"{table_folder.parent.stem}.{table_folder.name}"
+    ).new_stream_write_builder()
     epochs = iter(range(1_000_000))
 
     def write(changes: pa.RecordBatch) -> None:
@@ -47,16 +49,16 @@ def rust(table: Mapping[str, Any]) -> Write:
 def delta(table: Mapping[str, Any]) -> Write:
     from deltalake import DeltaTable, write_deltalake
 
-    place = f"{table['path']}-delta"
+    delta_path = f"{table['path']}-delta"
     rng = np.random.default_rng(1)
     sizes = [table["keys"]] * table["changed"] + [OLD_KEYS] * table["old"]
     batches = (rows for part, keys in enumerate(sizes) for rows in partition_rows(rng, part, keys))
     schema = random_changes(rng, 1, range(1), 1).schema
     loaded = pa.RecordBatchReader.from_batches(schema, batches)
-    write_deltalake(place, loaded, partition_by=["p"])
+    write_deltalake(delta_path, loaded, partition_by=["p"])
 
     def write(changes: pa.RecordBatch) -> None:
-        merge = DeltaTable(place).merge(
+        merge = DeltaTable(delta_path).merge(
             changes, "old.p = new.p AND old.k = new.k", source_alias="new", target_alias="old"
         )
         merge.when_matched_update_all().when_not_matched_insert_all().execute()

@@ -77,15 +77,15 @@ class PlannedTopicReader(DataSourceStreamReader):
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._cluster = offsets_of(bootstrap, topic)
-        self._at: Offsets | None = None
+        self._end: Offsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return dict(self._cluster.offsets_at(OffsetEnd.OLDEST))
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override, unused-ignore]  # noqa: N802
-        begin = self._at or self._cluster.offsets_at(OffsetEnd.OLDEST)
-        self._at = next_end(begin, self._cluster.offsets_at(OffsetEnd.NEWEST), 1)
-        return dict(self._at)
+        begin = self._end or self._cluster.offsets_at(OffsetEnd.OLDEST)
+        self._end = next_end(begin, self._cluster.offsets_at(OffsetEnd.NEWEST), 1)
+        return dict(self._end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [InputPartition((start, end))]
@@ -164,15 +164,15 @@ def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str
         options = {"bootstrap": broker.bootstrap, "topic": topic}
         planned = spark.readStream.format("planned_topic").options(**options).load()
         ways: dict[str, Callable[[Path, float], EpochCounter]] = {
-            "spark": lambda at, s: by_spark(source.read_stream(spark), at, s),
-            "python": lambda at, s: by_spark(planned, at, s),
-            "own": lambda at, s: by_the_job(spark, broker.bootstrap, topic, at, s),
+            "spark": lambda run_folder, s: by_spark(source.read_stream(spark), run_folder, s),
+            "python": lambda run_folder, s: by_spark(planned, run_folder, s),
+            "own": lambda run_folder, s: by_the_job(spark, broker.bootstrap, topic, run_folder, s),
         }
         for run in range(runs + 1):
             for name, way in ways.items():
-                place = folder / f"{name}-{run}"
-                full = _full(way(place, 0.0), epochs, meter)
-                idle = _idle(way(place, _IDLE_TRIGGER_S), idle_s, meter)
+                run_folder = folder / f"{name}-{run}"
+                full = _full(way(run_folder, 0.0), epochs, meter)
+                idle = _idle(way(run_folder, _IDLE_TRIGGER_S), idle_s, meter)
                 if run:  # the first one warms up
                     taken.setdefault(name, []).append((full, idle))
     spark.stop()

@@ -116,8 +116,8 @@ def _one(way: str, count: int, folder: Path, testbed: Testbed, database: Postgre
         "bootstrap-servers": testbed.broker.bootstrap, "topics": [topic],
     }  # fmt: skip
     if way == LOAD:
-        place = f"127.0.0.1:{testbed.postgres.port}/{database.name}?user={USER}"
-        source["snapshot-from"] = f"jdbc:postgresql://{place}"
+        database_url = f"127.0.0.1:{testbed.postgres.port}/{database.name}?user={USER}"
+        source["snapshot-from"] = f"jdbc:postgresql://{database_url}"
         source["snapshot-table"] = "shop.orders"
     else:
         _wait_for(testbed.broker, topic, count)
@@ -144,8 +144,11 @@ def _one(way: str, count: int, folder: Path, testbed: Testbed, database: Postgre
 
 def _wait_for(broker: EmbeddedBroker, topic: str, count: int) -> None:
     """Wait until the topic has so many messages."""
-    consumer, place = KafkaConsumer(bootstrap_servers=broker.bootstrap), TopicPartition(topic, 0)
-    while consumer.end_offsets([place])[place] < count:
+    consumer, partition = (
+        KafkaConsumer(bootstrap_servers=broker.bootstrap),
+        TopicPartition(topic, 0),
+    )
+    while consumer.end_offsets([partition])[partition] < count:
         time.sleep(0.5)
     consumer.close()
 

@@ -124,7 +124,7 @@ def measure(
                     [sys.executable, "-m", "bench.jobs.freshness", "--send", sending], check=True
                 )
                 now, load = time.monotonic(), os.getloadavg()[0]
-                processor_s = meter.timeline().between(now - seconds, now)
+                processor_s = meter.timeline().seconds_between(now - seconds, now)
                 stamps = _stamps(broker.bootstrap)
                 _wait_for_offsets(events, {part: len(its) for part, its in stamps.items()}, job)
             finally:
@@ -159,8 +159,8 @@ def _compared(
     for partition, its in stamps.items():
         offsets = np.array([end.get(str(partition), 0) for end, _ in ends])
         commits = np.array([time_ms for _, time_ms in ends])
-        at = np.searchsorted(offsets, np.arange(len(its)), side="right")
-        ages.append((commits[at] - its)[its >= began] / 1000)
+        epoch_of_message = np.searchsorted(offsets, np.arange(len(its)), side="right")
+        ages.append((commits[epoch_of_message] - its)[its >= began] / 1000)
     measured = [event for event in events if event["time_ms"] >= began]
     kinds = [snapshot["kind"] for event in measured for snapshot in event.get("snapshots", ())]
     return Freshness(
@@ -181,8 +181,8 @@ def send(bootstrap: str, messages: str, rate: int) -> None:
     began, sent = time.perf_counter(), 0
     while sent < len(values):
         due = min(len(values), int((time.perf_counter() - began + _PULSE_S) * rate))
-        for at in range(sent, due):
-            producer.produce(TOPIC, values[at], keys[at])
+        for index in range(sent, due):
+            producer.produce(TOPIC, values[index], keys[index])
         sent = due
         producer.poll(0)
         time.sleep(max(0.0, sent / rate - (time.perf_counter() - began)))
@@ -194,9 +194,9 @@ def _stamps(bootstrap: str) -> dict[int, npt.NDArray[np.int64]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stamps"})
     stamps = {}
     for partition in range(PARTITIONS):
-        place = TopicPartition(TOPIC, partition, 0)
-        _, end = consumer.get_watermark_offsets(place)
-        consumer.assign([place])
+        topic_partition = TopicPartition(TOPIC, partition, 0)
+        _, end = consumer.get_watermark_offsets(topic_partition)
+        consumer.assign([topic_partition])
         its: list[int] = []
         while len(its) < end:
             its += [message.timestamp()[1] for message in consumer.consume(10_000, 1.0)]

@@ -129,9 +129,9 @@ def measure(
         run_apart("fill", broker_of_half, folder, "fill-half", epoch, {"messages": str(half)})
         for run in range(runs):
             for name, (mode, more) in arms.items():
-                place = f"{name.replace(' ', '-')}-{run}"
-                first = run_apart(mode, broker_of_half, folder, f"half-{place}", epoch, more)
-                last = run_apart(mode, broker, folder, place, epoch, more)
+                run_name = f"{name.replace(' ', '-')}-{run}"
+                first = run_apart(mode, broker_of_half, folder, f"half-{run_name}", epoch, more)
+                last = run_apart(mode, broker, folder, run_name, epoch, more)
                 rates[name].append(messages / last["s"])
                 spent[name].append((first["processor_s"], last["processor_s"]))
     return IngestNumbers(messages, size / messages, rates, spent, last)

@@ -93,9 +93,9 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
             max_poll_records=BATCH_MESSAGES,
             max_partition_fetch_bytes=4 << 20,
         )
-        place, count = TopicPartition(TOPIC, 0), 0
-        consumer.assign([place])
-        consumer.seek(place, 0)
+        partition, count = TopicPartition(TOPIC, 0), 0
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
         while count < messages:
             for records in consumer.poll(timeout_ms=500).values():
                 count += batch_of_python(records).num_rows

@@ -80,9 +80,11 @@ def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
         "options": {"bucket": "2", **KINDS[kind]}, "cores": CORES, "columns": COLUMNS, "row": ROW,
         "first": str(folder / "first"), "rest": str(folder / "rest"), "jars": jars,
     }  # fmt: skip
-    place = kind.replace(" ", "-")
-    theirs = _run([python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{place}-sink")
-    ours = _run([sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / place)
+    folder_name = kind.replace(" ", "-")
+    theirs = _run([python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{folder_name}-sink")
+    ours = _run(
+        [sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / folder_name
+    )
     assert (ours["rows"], ours["total"]) == (theirs["rows"], theirs["total"]), "the same table"
     (processor, clock), (our_processor, our_clock) = theirs["seconds"], ours["seconds"]
     print(
@@ -100,7 +102,7 @@ def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str,
     output, used = run_metered([*command, job_text])
     result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     begin, end = result["between"]
-    return {**result, "seconds": (used.between(begin, end), end - begin)}
+    return {**result, "seconds": (used.seconds_between(begin, end), end - begin)}
 
 
 def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
@@ -113,8 +115,11 @@ def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
         path.parent.mkdir(exist_ok=True)
         digits = random.bytes(32 * len(keys)).hex()
         with path.open("w") as file:
-            for at, key in enumerate(keys.tolist()):
-                texts = digits[64 * at : 64 * at + 32], digits[64 * at + 32 : 64 * at + 64]
+            for index, key in enumerate(keys.tolist()):
+                texts = (
+                    digits[64 * index : 64 * index + 32],
+                    digits[64 * index + 32 : 64 * index + 64],
+                )
                 value = json.dumps({"k": key, "v": texts[0], "w": texts[1], "n": epoch})
                 line = {"topic": "t", "partition": 0, "offset": offset, "key": None, "value": value}
                 file.write(json.dumps(line) + "\n")

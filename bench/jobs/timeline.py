@@ -67,10 +67,10 @@ class Look:
     """All groups at one moment.
 
     Attributes:
-        at: seconds of the clock, as events have them.
+        time_s: seconds of the clock, as events have them.
     """
 
-    at: float
+    time_s: float
     groups: Mapping[str, Moment]
 
 
@@ -108,7 +108,7 @@ class ThreadWatch:
             self._look()
 
     def _look(self) -> None:
-        at = time.time()
+        time_s = time.time()
         for process, process_group in self._processes():
             for thread in _threads(process):
                 self._see(process, thread, process_group)
@@ -118,7 +118,7 @@ class ThreadWatch:
             groups[self._names[key]] = Moment(
                 before.on_core + moment.on_core, before.ready + moment.ready
             )
-        self.looks.append(Look(at, dict(groups)))
+        self.looks.append(Look(time_s, dict(groups)))
 
     def _see(self, process: int, thread: int, process_group: str) -> None:
         folder = Path(f"/proc/{process}/task/{thread}")
@@ -203,7 +203,7 @@ class Watched:
 
     def used(self, epoch: Epoch) -> dict[str, Moment]:
         """Return the seconds that each group used in an epoch."""
-        first, last = self._at(epoch.begin), self._at(epoch.end)
+        first, last = self._look_near(epoch.begin), self._look_near(epoch.end)
         nothing = Moment(0, 0)
         return {
             name: Moment(
@@ -219,11 +219,11 @@ class Watched:
 
     def steps(self, epoch: Epoch) -> list[tuple[Look, Look]]:
         """Pairs of looks, one after the other, that cover an epoch."""
-        inside = [look for look in self.looks if epoch.begin <= look.at <= epoch.end]
+        inside = [look for look in self.looks if epoch.begin <= look.time_s <= epoch.end]
         return list(itertools.pairwise(inside))
 
-    def _at(self, moment: float) -> Look:
-        return min(self.looks, key=lambda look: abs(look.at - moment))
+    def _look_near(self, moment: float) -> Look:
+        return min(self.looks, key=lambda look: abs(look.time_s - moment))
 
 
 def watch(messages: int, epoch: int, options: str, folder: Path) -> Watched:
@@ -310,10 +310,10 @@ def picture(watched: Watched) -> str:
 
 
 def _bars(epoch: Epoch, earlier: Look, later: Look, name: str, top: float) -> Iterator[str]:
-    seconds, nothing = later.at - earlier.at, Moment(0, 0)
+    seconds, nothing = later.time_s - earlier.time_s, Moment(0, 0)
     before, after = earlier.groups.get(name, nothing), later.groups.get(name, nothing)
     scale = _WIDTH / (epoch.end - epoch.begin)
-    x, width = _LEFT + (earlier.at - epoch.begin) * scale, seconds * scale
+    x, width = _LEFT + (earlier.time_s - epoch.begin) * scale, seconds * scale
     cores, ready = (
         (after.on_core - before.on_core) / seconds,
         (after.ready - before.ready) / seconds,

@@ -51,7 +51,7 @@ def _measure(kind: str, rows: int, folder: str) -> None:
 
         def look_up(keys: pa.RecordBatch = keys) -> None:
             rows = bucket_lookup(table, PARTITION, 0, ["v"]).rows(keys, files)
-            assert len(rows.key_places) == keys.num_rows
+            assert len(rows.key_indices) == keys.num_rows
 
         taken = _seconds(look_up)
         print(

@@ -197,8 +197,8 @@ def _arm(arm: str, table: FileStoreTable, repeats: int, case: str) -> Run:
 
 
 def _java(table: FileStoreTable, repeats: int, case: str) -> Run:
-    place = Path(table.location)
-    names = [str(place.parents[1]), place.parent.stem, place.name]
+    table_folder = Path(table.location)
+    names = [str(table_folder.parents[1]), table_folder.parent.stem, table_folder.name]
     command = [
         java_tool("java"), "-Xmx4g", "-XX:+UseSerialGC", "-cp", class_path_of_paimon(), str(JAVA),
         *names, str(repeats), f"case;{case}".rstrip(";"),

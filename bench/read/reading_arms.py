@@ -56,9 +56,9 @@ def pyarrow(path: str, case: Case) -> Iterator[pa.RecordBatch]:
 def pypaimon(path: str, case: Case) -> Iterator[pa.RecordBatch]:
     from pypaimon import CatalogFactory
 
-    place = Path(path)
-    catalog = CatalogFactory.create({"warehouse": str(place.parents[1])})
-    table = catalog.get_table(f"{place.parent.stem}.{place.name}")
+    table_folder = Path(path)
+    catalog = CatalogFactory.create({"warehouse": str(table_folder.parents[1])})
+    table = catalog.get_table(f"{table_folder.parent.stem}.{table_folder.name}")
     if "between-times" in case:
         table = table.copy({"incremental-between-timestamp": case["between-times"]})
     builder = table.new_read_builder()
@@ -83,9 +83,11 @@ def rust(path: str, case: Case) -> Iterator[pa.RecordBatch]:
     """Paimon Rust by its Python package; it may use more threads than one."""
     from pypaimon_rust.datafusion import PaimonCatalog
 
-    place = Path(path)
-    catalog = PaimonCatalog({"warehouse": str(place.parents[1])})
-    builder = catalog.get_table(f"{place.parent.stem}.{place.name}").new_read_builder()
+    table_folder = Path(path)
+    catalog = PaimonCatalog({"warehouse": str(table_folder.parents[1])})
+    builder = catalog.get_table(
+        f"{table_folder.parent.stem}.{table_folder.name}"
+    ).new_read_builder()
     methods = {"low": "greaterOrEqual", "high": "lessOrEqual", "equal": "equal"}
     wanted = [
         {"method": method, "field": "k", "literals": [int(case[key])]}

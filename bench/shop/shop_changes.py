@@ -69,7 +69,7 @@ def message_batches(count: int, seed: int = 5) -> Iterator[pa.RecordBatch]:
 
 
 def fresh_folder(folder: Path, name: str) -> str:
-    """A place for a table that does not exist yet."""
+    """Return a path for a table that does not exist yet."""
     return str(folder / "bench.db" / name)
 
 

@@ -52,7 +52,7 @@ def main() -> None:
 
 def lines(folder: Path, keys: int, epochs: int) -> Iterator[str]:
     """Yield the lines of the table."""
-    tables = {name: _table(folder / str(at), ARMS[name]) for at, name in enumerate(ARMS)}
+    tables = {name: _table(folder / str(index), ARMS[name]) for index, name in enumerate(ARMS)}
     seconds = dict.fromkeys(ARMS, 0.0)
     random = np.random.default_rng(1)
     cities = random.integers(0, 1000, keys)

@@ -68,8 +68,8 @@ def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Itera
     for turn in range(2 * rounds):
         value = ("false", "true")[(turn + turn // 2) % 2]
         options = {**schema.options, ROW_CHECKSUM.key: value}
-        place = fresh_folder(folder, f"t{turn}")
-        table = FileStoreTable(place, replace(schema, options=options), files, SystemClock())
+        table_folder = fresh_folder(folder, f"t{turn}")
+        table = FileStoreTable(table_folder, replace(schema, options=options), files, SystemClock())
         began = time.process_time()
         epoch(table, batches)
         least[value] = min(least[value], time.process_time() - began)

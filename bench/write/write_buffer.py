@@ -104,8 +104,8 @@ def arriving(case: Case, layout: KeyValueLayout, rows: int) -> Iterator[pa.Recor
         words[:, 0] = rng.integers(0, 10**9, count)
         cents = pa.py_buffer(words)
         columns.append(pa.Array.from_buffers(pa.decimal128(12, 2), count, [None, cents]))
-        at = rng.integers(0, 10**15, count)
-        columns.append(pa.array(at, pa.timestamp("us")))
+        updated_at = rng.integers(0, 10**15, count)
+        columns.append(pa.array(updated_at, pa.timestamp("us")))
         batch = pa.RecordBatch.from_arrays(columns, names=layout.schema.names[1:])
         # Copied, so that it is Arrow's memory and not NumPy's.
         yield pa.concat_batches([batch])

@@ -20,7 +20,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """The place of a table in its catalog, and the access to its files.
+    """The location of a table in its catalog, and the access to its files.
 
     Attributes:
         location: the table's folder.
@@ -70,9 +70,9 @@ class Catalog(ABC):
 
     @abstractmethod
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """Return the place of a table; None if the catalog has no table of this name.
+        """Return the location of a table; None if the catalog has no table of this name.
 
-        A file system catalog derives the place without a check. Only opening the table shows
+        A file system catalog derives the location without a check. Only opening the table shows
         whether it exists.
         """
 

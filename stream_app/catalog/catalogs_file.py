@@ -17,7 +17,7 @@ from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import REFERENCE, NotThereError, put_in
+from stream_app.fileio.reference import REFERENCE, MissingValueError, resolve_references
 from stream_app.model.near_names import unknown_name
 
 VARIABLE = "STREAM_APP_CATALOGS"
@@ -26,7 +26,7 @@ _NAME = r"[^/\\.\s]+"
 _FULL_NAME = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
 
 
-def parted_name(text: str) -> tuple[str, Identifier] | None:
+def split_table_name(text: str) -> tuple[str, Identifier] | None:
     """Split ``CATALOG.DATABASE.TABLE`` into the catalog's name and the table's; None for other
     texts.
     """
@@ -34,7 +34,7 @@ def parted_name(text: str) -> tuple[str, Identifier] | None:
     return None if parts is None else (parts[1], Identifier(parts[2], parts[3]))
 
 
-def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalog:
+def catalog_of_name(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalog:
     """Return the catalog of this name.
 
     Raises:
@@ -64,7 +64,7 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
             where=str(path),
             fix=f"known: {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
         )
-    texts = {key: _resolved(key, value, str(path), environ) for key, value in _flat(options, "")}
+    texts = {key: _resolve(key, value, str(path), environ) for key, value in _flatten(options, "")}
     return catalog_of(texts, clock, section=name)
 
 
@@ -80,22 +80,22 @@ def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str
             fix=f"give ${{file:PATH}} or ${{env:NAME}}; or write the catalog into {DEFAULT}, and "
             "read CATALOG.DATABASE.TABLE",
         )
-    return _resolved(key, value, "the options of the source", environ)
+    return _resolve(key, value, "the options of the source", environ)
 
 
-def _flat(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+def _flatten(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     for key, value in options.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _resolved(key: str, value: object, where: str, environ: Mapping[str, str]) -> str:
+def _resolve(key: str, value: object, where: str, environ: Mapping[str, str]) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:
-        return put_in(text, environ)
-    except NotThereError as error:
+        return resolve_references(text, environ)
+    except MissingValueError as error:
         raise UsageError(
             f"{key}: {error}", where=where, fix="set the variable or create the file"
         ) from None

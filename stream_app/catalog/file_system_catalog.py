@@ -65,9 +65,9 @@ class FileSystemCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.table`."""
-        return self._place(identifier)
+        return self._catalog_table(identifier)
 
-    def _place(self, identifier: Identifier) -> CatalogTable:
+    def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=NO_CATALOG,

@@ -60,9 +60,9 @@ class CountedFileIO:
     def __getattr__(self, operation: str) -> Any:
         ask = getattr(self.files, operation)
         kind = _KIND_OF.get(operation)
-        return ask if kind is None else partial(self._counted, kind, ask)
+        return ask if kind is None else partial(self._count_request, kind, ask)
 
-    def _counted(self, kind: str, ask: Callable[..., Any], *args: Any) -> Any:
+    def _count_request(self, kind: str, ask: Callable[..., Any], *args: Any) -> Any:
         try:
             answer = ask(*args)
         except FileNotFoundError:

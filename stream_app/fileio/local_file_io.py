@@ -22,6 +22,9 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
+STORE_LOCATIONS = "s3://BUCKET/PATH, hdfs://HOST/PATH or viewfs://CLUSTER/PATH"
+"""The locations beside local ones, for messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
@@ -60,7 +63,7 @@ class LocalFileIO:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Link a finished temporary file to the name; the link fails if the name is taken."""
-        temporary = self._temporary(path, data)
+        temporary = self._write_temporary(path, data)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -75,7 +78,7 @@ class LocalFileIO:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        os.replace(self._temporary(path, data), path)
+        os.replace(self._write_temporary(path, data), path)
         _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
@@ -132,7 +135,7 @@ class LocalFileIO:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
 
-    def _temporary(self, path: str, data: bytes) -> str:
+    def _write_temporary(self, path: str, data: bytes) -> str:
         folder, slash, name = path.rpartition("/")
         temporary = f"{folder}{slash}.{name}.{uuid.uuid4()}.tmp"
         try:
@@ -158,7 +161,7 @@ def local_path(location: str) -> str:
     raise UsageError(
         f"{location!r} is on a file system that stream_app does not support",
         fix="give a local path, or one that is mounted on the driver and all executors; a table "
-        "can lie at s3://…, hdfs://… or viewfs://… too",
+        f"can lie at {STORE_LOCATIONS} too",
     )
 
 

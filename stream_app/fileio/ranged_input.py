@@ -43,7 +43,7 @@ class RangedInput:
         end = self._size if size < 0 else min(self._position + size, self._size)
         parts = []
         while self._position < end:
-            part = self._next(end)
+            part = self._read_next(end)
             parts.append(part)
             self._position += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -72,23 +72,23 @@ class RangedInput:
         self._windows.clear()
         self._tail = b""
 
-    def _next(self, end: int) -> bytes:
+    def _read_next(self, end: int) -> bytes:
         """Read some bytes from the position on, up to `end`."""
         tail_start = self._size - len(self._tail)
         if self._position >= tail_start:
             return self._tail[self._position - tail_start : end - tail_start]
         for start, window in self._windows.items():
             if start <= self._position < start + len(window):
-                return self._of_window(start, window, end)
+                return self._read_window(start, window, end)
         end = min(end, tail_start)
         if end - self._position >= self._window_bytes:
             return self._fetch(self._position, end - self._position)
         window = self._fetch(self._position, min(self._window_bytes, tail_start - self._position))
         self._windows[self._position] = window
         self._make_room()
-        return self._of_window(self._position, window, end)
+        return self._read_window(self._position, window, end)
 
-    def _of_window(self, start: int, window: bytes, end: int) -> bytes:
+    def _read_window(self, start: int, window: bytes, end: int) -> bytes:
         if end >= start + len(window):
             self._windows.pop(start, None)  # columns are read forwards, so this window is used up
         elif start in self._windows:

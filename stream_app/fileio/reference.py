@@ -14,7 +14,7 @@ from pathlib import Path
 REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
-class NotThereError(Exception):
+class MissingValueError(Exception):
     """A reference cannot be resolved; the error names the reason but never a value."""
 
 
@@ -23,29 +23,29 @@ def names_file(text: str) -> bool:
     return any(reference[1] == "file" for reference in REFERENCE.finditer(text))
 
 
-def put_in(text: str, environ: Mapping[str, str]) -> str:
+def resolve_references(text: str, environ: Mapping[str, str]) -> str:
     """Return the text with its references replaced.
 
     Raises:
-        NotThereError: a variable or file does not exist.
+        MissingValueError: a variable or file does not exist.
     """
-    return REFERENCE.sub(lambda reference: referred_value(reference, environ), text)
+    return REFERENCE.sub(lambda reference: resolve_reference(reference, environ), text)
 
 
-def referred_value(reference: re.Match[str], environ: Mapping[str, str]) -> str:
+def resolve_reference(reference: re.Match[str], environ: Mapping[str, str]) -> str:
     """Return the value to which a match of `REFERENCE` refers.
 
     Raises:
-        NotThereError: a variable or file does not exist.
+        MissingValueError: a variable or file does not exist.
     """
     kind, name = reference.groups()
     if kind == "env":
         if name not in environ:
-            raise NotThereError(f"{reference[0]}: there is no such variable")
+            raise MissingValueError(f"{reference[0]}: there is no such variable")
         return environ[name]
     try:
         # Secret files often end with a line feed that is not part of the secret.
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise NotThereError(f"{reference[0]}: the file cannot be read: {reason}") from None
+        raise MissingValueError(f"{reference[0]}: the file cannot be read: {reason}") from None

@@ -155,9 +155,15 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
         _mix(state[:active], words, np.empty_like(words))
     for index in range(3):
         rows = np.flatnonzero(lengths % 4 > index)
-        at = starts[rows] + 4 * counts[rows] + index
+        positions = starts[rows] + 4 * counts[rows] + index
         # Java's bytes have signs.
-        words = texts.words_at[at].astype(np.uint8).view(np.int8).astype(np.int32).view(np.uint32)
+        words = (
+            texts.words_at[positions]
+            .astype(np.uint8)
+            .view(np.int8)
+            .astype(np.int32)
+            .view(np.uint32)
+        )
         mixed = state[rows]
         _mix(mixed, words, np.empty_like(words))
         state[rows] = mixed

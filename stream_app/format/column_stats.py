@@ -194,20 +194,20 @@ class FooterStats:
         self._footer = footer
         self._groups = range(footer.num_row_groups) if groups is None else groups
         schema = footer.schema  # pyarrow recreates it at each access
-        self._places = {schema.column(index).path: index for index in range(footer.num_columns)}
+        self._indexes = {schema.column(index).path: index for index in range(footer.num_columns)}
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
     ) -> ColumnStats:
         """See `StatsSource.column`."""
-        place = self._places.get(name)
-        if place is None:
+        index = self._indexes.get(name)
+        if index is None:
             return UNKNOWN_STATS
         null_count = 0
         group_bounds: list[tuple[Any, Any]] = []
-        bounds = bounds and has_bounds(self._footer, place, data_type)
+        bounds = bounds and has_bounds(self._footer, index, data_type)
         for group in self._groups:
-            chunk = self._footer.row_group(group).column(place)
+            chunk = self._footer.row_group(group).column(index)
             statistics = chunk.statistics if chunk.is_stats_set else None
             if statistics is None or not statistics.has_null_count:
                 return UNKNOWN_STATS
@@ -239,7 +239,7 @@ class GatheredStats:
             self._nulls[name] += column.null_count
             if column.null_count < len(column) and not _is_unordered(column.type):
                 ends = pc.min_max(column)
-                self._bounds[name].append((_raw(ends["min"]), _raw(ends["max"])))
+                self._bounds[name].append((_raw_value(ends["min"]), _raw_value(ends["max"])))
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
@@ -258,7 +258,7 @@ def _is_unordered(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_nested(data_type) or pa.types.is_binary(data_type))
 
 
-def _raw(scalar: pa.Scalar) -> Any:
+def _raw_value(scalar: pa.Scalar) -> Any:
     """Convert a value to its form in Parquet's footer."""
     if pa.types.is_decimal(scalar.type):
         return int(scalar.as_py().scaleb(scalar.type.scale, _EXACT))

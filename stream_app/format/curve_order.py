@@ -1,7 +1,7 @@
-"""Computes rows' places on Morton's curve (Z-order) and Hilbert's curve through several columns.
+"""Computes rows' positions on Morton's curve (Z-order) and Hilbert's curve through several columns.
 
 A column's value becomes a 64-bit word with the order of values. Only the first eight bytes of a
-text count, and nulls come first. A place on a curve has as many words as there are columns.
+text count, and nulls come first. A position on a curve has as many words as there are columns.
 
 Source: Paimon `sort/zorder/ZIndexer.java`, `sort/zorder/ZOrderByteUtils.java`; Skilling,
 "Programming the Hilbert curve", 2004.
@@ -48,9 +48,9 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
 
 
 def z_order(columns: Sequence[Words]) -> list[Words]:
-    """Return the places on Morton's curve, which interleave the columns' bits.
+    """Return the positions on Morton's curve, which interleave the columns' bits.
 
-    Two rows of two columns of two bits, 10 and 01, and 11 and 00, have the places 1001 and 1010.
+    Two rows of two columns of two bits, 10 and 01, and 11 and 00, have the positions 1001 and 1010.
 
     Args:
         columns: uint64 [n] each.
@@ -58,34 +58,34 @@ def z_order(columns: Sequence[Words]) -> list[Words]:
     Returns:
         As many uint64 [n], the most significant first.
     """
-    places = [np.zeros_like(column) for column in columns]
+    positions = [np.zeros_like(column) for column in columns]
     for bit in range(_BITS * len(columns)):
-        place, column = places[bit // _BITS], columns[bit % len(columns)]
+        position, column = positions[bit // _BITS], columns[bit % len(columns)]
         ones = column >> np.uint64(_BITS - 1 - bit // len(columns)) & np.uint64(1)
-        place |= ones << np.uint64(_BITS - 1 - bit % _BITS)
-    return places
+        position |= ones << np.uint64(_BITS - 1 - bit % _BITS)
+    return positions
 
 
 def hilbert_order(columns: Sequence[Words]) -> list[Words]:
-    """Return the places on Hilbert's curve; arguments and result are those of `z_order`.
+    """Return the positions on Hilbert's curve; arguments and result are those of `z_order`.
 
     Neighbours on this curve differ by one in one column only. Four rows of two columns::
 
         columns    [0, 1, 1, 0]   [0, 0, 1, 1]
-        places     [0, 1, 2, 3]   the last word; the first is 0
+        positions  [0, 1, 2, 3]   the last word; the first is 0
         z_order    [0, 2, 3, 1]   takes a longer step from 1 to 2
     """
     axes = [column.copy() for column in columns]
     for bit in reversed(range(1, _BITS)):
         below = np.uint64((1 << bit) - 1)
-        for place in range(len(axes)):
-            is_set = (axes[place] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[place]) & below)
+        for index in range(len(axes)):
+            is_set = (axes[index] >> np.uint64(bit) & np.uint64(1)).astype(bool)
+            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & below)
             axes[0] ^= np.where(is_set, below, swapped)
-            if place:
-                axes[place] ^= swapped
-    for place in range(1, len(axes)):
-        axes[place] ^= axes[place - 1]
+            if index:
+                axes[index] ^= swapped
+    for index in range(1, len(axes)):
+        axes[index] ^= axes[index - 1]
     turn = np.zeros_like(axes[0])
     for bit in reversed(range(1, _BITS)):
         is_set = (axes[-1] >> np.uint64(bit) & np.uint64(1)).astype(bool)

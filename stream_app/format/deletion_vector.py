@@ -109,17 +109,17 @@ class DeletionVector:
             return DeletionVector(left | right)
         if isinstance(left, FrozenBitMap64) and isinstance(right, FrozenBitMap64):
             return DeletionVector(left | right)
-        both = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
-        return DeletionVector.of_positions(both, bitmap64=True)
+        positions = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
+        return DeletionVector.of_positions(positions, bitmap64=True)
 
 
 def live_rows(
-    placed: Iterable[tuple[int, pa.RecordBatch]], vector: DeletionVector, row_count: int
+    batches: Iterable[tuple[int, pa.RecordBatch]], vector: DeletionVector, row_count: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield a file's live rows, without empty batches.
 
     Args:
-        placed: batches of the file, with the place of each batch's first row.
+        batches: batches of the file, with the position of each batch's first row.
         row_count: the rows of the whole file.
 
     Raises:
@@ -129,8 +129,8 @@ def live_rows(
         raise _corrupt(
             f"a deletion vector deletes row {vector.bitmap.max()} of a file of {row_count} rows"
         )
-    for place, batch in placed:
-        is_live = vector.keep_mask(place, batch.num_rows)
+    for start, batch in batches:
+        is_live = vector.keep_mask(start, batch.num_rows)
         live = batch if is_live.all() else batch.filter(pa.array(is_live))
         if live.num_rows:
             yield live
@@ -148,7 +148,7 @@ def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
 def encode_deletion_vector_files(
     vectors: Mapping[str, DeletionVector], *, target_size: int | None = None
 ) -> Iterator[tuple[bytes, tuple[DeletionVectorMeta, ...]]]:
-    """Encode vectors into files, and yield each file with the places of its vectors.
+    """Encode vectors into files, and yield each file with the offsets of its vectors.
 
     Args:
         target_size: the bytes beyond which a file is full; None: one file gets all.

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.column_stats import ColumnStats
-from stream_app.format.parquet.row_ranges import RowPlaces
 from stream_app.model.schema.data_type import DataType
 
 
@@ -26,8 +26,8 @@ class PartStats(NamedTuple):
     columns: Sequence[ColumnStats]
 
 
-JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], RowPlaces]
-"""Gets columns as they are in a file, and gives the places of rows that may be wanted: ascending,
+JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], Int64s]
+"""Gets columns as they are in a file, and gives the numbers of rows that may be wanted: ascending,
 int64 [k]. A value that is not of the column's type raises a `CorruptFileError`."""
 
 

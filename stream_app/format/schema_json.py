@@ -99,7 +99,7 @@ def decode_schema(data: bytes) -> TableSchema:
         options=_options(json),
         comment=json.optional_text("comment"),
         time_millis=json.integer("timeMillis", 0),
-        unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_of_columns(json)),
+        unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_column_keys(json)),
     )
     _check_blobs(schema)
     return schema
@@ -123,7 +123,7 @@ _KNOWN = frozenset(
 _KNOWN_OF_COLUMN = frozenset({"id", "name", "type", "description", "defaultValue"})
 
 
-def _unknown_of_columns(json: JsonObject) -> list[str]:
+def _unknown_column_keys(json: JsonObject) -> list[str]:
     columns = [JsonObject(item, file_kind=_FILE_KIND) for item in json.items("fields")]
     return [
         f"{column.text('name')}.{key}"

@@ -127,8 +127,16 @@ def encode_tag(tag: Tag) -> bytes:
     if tag.time_retained_ms is None or tag.create_time_ms is None:
         return encode_snapshot(tag.snapshot)
     seconds, millis = divmod(tag.create_time_ms, 1000)
-    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, millis * _NANOS_OF_MILLI]
+    create_time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    parts = [
+        create_time.year,
+        create_time.month,
+        create_time.day,
+        create_time.hour,
+        create_time.minute,
+        create_time.second,
+        millis * _NANOS_OF_MILLI,
+    ]
     return encode_object(
         {
             **snapshot_object(tag.snapshot),
@@ -146,8 +154,8 @@ def _millis(value: Any) -> int | None:
     parts = [int(part) for part in value]
     nanos = parts.pop() if len(parts) > _PARTS_TO_SECONDS else 0
     year, month, day, hour, minute, second = (*parts, 0, 0, 0)[:_PARTS_TO_SECONDS]
-    at = datetime.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - has no zone
-    return _clock_millis(at) + nanos // _NANOS_OF_MILLI
+    time = datetime.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - has no zone
+    return _clock_millis(time) + nanos // _NANOS_OF_MILLI
 
 
 def _clock_millis(moment: datetime.datetime) -> int:

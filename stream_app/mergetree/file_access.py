@@ -112,16 +112,16 @@ class KeyValueFileReader(Protocol):
         ...
 
 
-class RowPlaceReader(Protocol):
-    """Reads the rows of one bucket with their places."""
+class RowPositionReader(Protocol):
+    """Reads the rows of one bucket with their positions."""
 
-    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """Yield the live rows of a data file, and their places in the file.
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """Yield the live rows of a data file, and their positions in the file.
 
         Rows whose keys are not looked up may be missing.
 
         Returns:
-            Batches of n rows in key order, in the layout's schema, and their places from 0 on,
+            Batches of n rows in key order, in the layout's schema, and their positions from 0 on,
             int64 [n].
 
         Raises:

@@ -27,7 +27,7 @@ _BITS = {4: pa.int32(), 8: pa.int64()}
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The differences between two sides, as places in `order`.
+    """The differences between two sides, as indices into `order`.
 
     Attributes:
         batch: the rows of both sides, one or two for each key, with the column `_SIDE`.
@@ -102,8 +102,8 @@ class Differences:
         kinds = np.repeat(np.array([int(kind) for kind in signs], np.int8), sizes)
         # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
-        places = np.concatenate((self.added, self.removed, first, first))
-        return self._taken(chosen, kinds, by=places)
+        sort_keys = np.concatenate((self.added, self.removed, first, first))
+        return self._taken(chosen, kinds, sort_keys=sort_keys)
 
     def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
@@ -114,13 +114,13 @@ class Differences:
         self,
         chosen: Indices,
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
-        by: Indices | None = None,
+        sort_keys: Indices | None = None,
     ) -> pa.RecordBatch:
-        sorting = np.argsort(chosen if by is None else by, kind="stable")
+        sorting = np.argsort(chosen if sort_keys is None else sort_keys, kind="stable")
         chosen_rows = self.batch.take(pa.array(self.order[chosen[sorting]]))
-        place = chosen_rows.schema.get_field_index(VALUE_KIND)
-        kind = chosen_rows.schema.field(place)
-        taken = chosen_rows.set_column(place, kind, pa.array(kinds[sorting], pa.int8()))
+        index = chosen_rows.schema.get_field_index(VALUE_KIND)
+        kind = chosen_rows.schema.field(index)
+        taken = chosen_rows.set_column(index, kind, pa.array(kinds[sorting], pa.int8()))
         return taken.drop_columns([_SIDE])
 
 

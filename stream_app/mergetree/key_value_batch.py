@@ -74,9 +74,9 @@ class KeyValueLayout:
 
 def numbered(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
     """Return the rows, which all have this sequence number."""
-    place = rows.schema.get_field_index(SEQUENCE_NUMBER)
+    index = rows.schema.get_field_index(SEQUENCE_NUMBER)
     numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    return rows.set_column(place, rows.schema.field(place), numbers)
+    return rows.set_column(index, rows.schema.field(index), numbers)
 
 
 def integer_view(column: pa.Array) -> pa.Array:

@@ -130,7 +130,7 @@ def merge_windows(
 
 _LEVEL = "_LEVEL"
 _NO_ROW = np.iinfo(np.int64).max
-_PLACE_BITS = 32
+_INDEX_BITS = 32
 
 LevelNumbers = npt.NDArray[np.int64]
 """For each row of a window, in order, the level of its file: int64 [m]."""
@@ -161,11 +161,11 @@ class LevelWindow:
         return keys.repeat(np.diff(self.starts, append=len(self.order)))
 
     def lowest_above_0(self) -> Indices:
-        """Return the place in order of each key's row on the lowest level above 0, else -1."""
-        places = np.arange(len(self.order), dtype=np.int64)
-        ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _PLACE_BITS) | places)
+        """Return the index in `order` of each key's row on the lowest level above 0, else -1."""
+        indices = np.arange(len(self.order), dtype=np.int64)
+        ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _INDEX_BITS) | indices)
         least = np.minimum.reduceat(ranks, self.starts)
-        lowest: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _PLACE_BITS) - 1))
+        lowest: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _INDEX_BITS) - 1))
         return lowest
 
     def chosen(self, rows: Mask) -> MergeWindow:

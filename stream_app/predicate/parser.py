@@ -77,7 +77,7 @@ def parse_predicate(
         functions: the functions that the condition may call; None: no functions.
 
     Raises:
-        UsageError: the text is wrong; the error shows the place and what was expected.
+        UsageError: the text is wrong; the error shows the position and what was expected.
     """
     return _Parser(
         text=text, tokens=tokens_of(text), row_type=row_type, functions=functions or {}
@@ -285,11 +285,11 @@ class _Parser(TokenCursor):
                 raise self.expected(f"the number of an element, from 0 to {_INDEX_MAX}")
             return Element(int(self.take().text)), element
         key = replace(column, data_type=data_type.key)
-        place = self.next
+        key_token = self.next
         fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
-            problem = f"expected a key of type {data_type.key.as_nullable()}, found {place}"
-            raise self.misread(place.position, problem)
+            problem = f"expected a key of type {data_type.key.as_nullable()}, found {key_token}"
+            raise self.misread(key_token.position, problem)
         return Entry(fitted.value, key.data_type), element
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:

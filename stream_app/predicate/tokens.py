@@ -1,4 +1,4 @@
-"""Splits a condition into tokens, and makes errors that show a place in it.
+"""Splits a condition into tokens, and makes errors that show a position in it.
 
 `parser` interprets the tokens.
 """
@@ -118,7 +118,7 @@ class TokenCursor:
         return self.misread(self.next.position, f"expected {wanted}, found {self.next}")
 
     def misread(self, position: int, problem: str, fix: str = "") -> UsageError:
-        """Return the error at a place of the text."""
+        """Return the error at a position of the text."""
         return misread(self.text, position, problem, fix=fix, subject=self.subject)
 
 
@@ -131,7 +131,7 @@ def _unreadable(rest: str) -> str:
 def misread(
     text: str, position: int, problem: str, *, fix: str = "", subject: str = "condition"
 ) -> UsageError:
-    """Return the error at a place of a condition or a column."""
+    """Return the error at a position of a condition or a column."""
     line = re.sub(r"\s", " ", text)
     return UsageError(
         f"cannot read the {subject}: {problem}",

@@ -35,7 +35,7 @@ class HadoopFiles:
 
     def read_bytes(self, path: str) -> bytes:
         """Read the whole file."""
-        with _errors_of(path):
+        with _as_os_errors(path):
             stream = self._file_system(path).open(self._path(path))
             try:
                 return bytes(stream.readAllBytes())
@@ -44,7 +44,7 @@ class HadoopFiles:
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
-        with _errors_of(path):
+        with _as_os_errors(path):
             return bool(self._file_system(path).exists(self._path(path)))
 
     def sync(self, path: str) -> None:
@@ -52,35 +52,35 @@ class HadoopFiles:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Write a temporary file in the same folder, and rename it."""
-        with _errors_of(path):
-            self._rename(self._written_beside(path, data), path, "OVERWRITE")
+        with _as_os_errors(path):
+            self._rename(self._write_temporary(path, data), path, "OVERWRITE")
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Write a temporary file in the same folder, and rename it unless the file exists."""
-        with _errors_of(path):
-            temporary = self._written_beside(path, data)
+        with _as_os_errors(path):
+            temporary = self._write_temporary(path, data)
             try:
                 self._rename(temporary, path, "NONE")
             except Py4JJavaError as error:
                 self._file_system(path).delete(temporary, False)
-                if _kind(error) == "FileAlreadyExistsException":
+                if _exception_name(error) == "FileAlreadyExistsException":
                     return False
                 raise
         return True
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder."""
-        with contextlib.suppress(FileNotFoundError), _errors_of(folder):
+        with contextlib.suppress(FileNotFoundError), _as_os_errors(folder):
             statuses = self._file_system(folder).listStatus(self._path(folder))
             return [str(status.getPath().getName()) for status in statuses if status.isFile()]
         return []
 
     def delete(self, path: str) -> None:
         """Delete a file."""
-        with _errors_of(path):
+        with _as_os_errors(path):
             self._file_system(path).delete(self._path(path), False)
 
-    def _written_beside(self, path: str, data: bytes) -> Any:
+    def _write_temporary(self, path: str, data: bytes) -> Any:
         """Write a temporary file in the folder of a path, and return its own path."""
         folder, _, name = path.rpartition("/")
         temporary = self._path(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
@@ -116,13 +116,13 @@ class HadoopFiles:
         return self._path(path).getFileSystem(self._configuration)
 
 
-def _kind(error: Py4JJavaError) -> str:
+def _exception_name(error: Py4JJavaError) -> str:
     """Return the class of Java's error, without its package."""
     return str(error.java_exception.getClass().getSimpleName())
 
 
 @contextmanager
-def _errors_of(path: str) -> Iterator[None]:
+def _as_os_errors(path: str) -> Iterator[None]:
     """Raise Java's error as an `OSError`.
 
     Raises:
@@ -131,7 +131,7 @@ def _errors_of(path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        kind = _kind(error)
+        kind = _exception_name(error)
         if kind == "FileNotFoundException":
             raise FileNotFoundError(errno.ENOENT, "there is no such file", path) from None
         error_text = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"

@@ -34,8 +34,8 @@ def java_context(spark: SparkSession) -> Any:
 def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
     """Make an array of a Java class, with these elements."""
     array = _gateway(spark).new_array(kind, len(values))
-    for at, value in enumerate(values):
-        array[at] = value
+    for index, value in enumerate(values):
+        array[index] = value
     return array
 
 

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.errors import FAILED, JvmEndedError, StreamAppError
 from stream_app.spark.jvm_access import jvm_process
-from stream_app.spark.session import where_spark_says_more
+from stream_app.spark.session import spark_log_hint
 
 _LOG = logging.getLogger(__name__)
 JvmProcess = tuple[int, subprocess.Popen[bytes] | None]
@@ -94,7 +94,9 @@ def watched_session(
     with contextlib.ExitStack() as unwatched:
         unwatched.callback(spark.stop)
         pid, child = process_of(spark)
-        watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
+        watch = _JvmWatch(
+            _Process(pid, child), _open_stderr(pid), _jvm_ended_error(pid), stop_requested
+        )
         threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
         session = unwatched.pop_all()
     try:
@@ -111,7 +113,7 @@ def watched_session(
         raise watch.error
 
 
-def _outlet(pid: int) -> int | None:
+def _open_stderr(pid: int) -> int | None:
     """Open the standard error of the JVM through which this process writes; None without one."""
     if os.getppid() != pid:
         return None
@@ -153,12 +155,12 @@ class _Process:
             os.close(self._handle)
 
 
-def _error(pid: int) -> JvmEndedError:
+def _jvm_ended_error(pid: int) -> JvmEndedError:
     return JvmEndedError(
         f"the JVM of this driver, process {pid}, has ended in the middle of the work: it was "
         "killed, or memory ran out",
         where="on the machine of this driver",
         fix="start the job again: it continues where it was. If the system's log (dmesg) says that "
         "memory ran out: lower spark.driver.memory or give the machine more; "
-        f"{where_spark_says_more(os.environ)}",
+        f"{spark_log_hint(os.environ)}",
     )

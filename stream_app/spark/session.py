@@ -118,7 +118,7 @@ def start_session(
         # The driver's options stand on its command line, behind ours; executors have yet to start.
         chosen.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in chosen:
-            chosen[_EXECUTOR_OPTIONS] = _throughput(chosen[_EXECUTOR_OPTIONS])
+            chosen[_EXECUTOR_OPTIONS] = _with_throughput_options(chosen[_EXECUTOR_OPTIONS])
     else:
         chosen |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
@@ -143,7 +143,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
         signal.signal(signal.SIGINT, answer)
 
 
-def where_spark_says_more(environ: Mapping[str, str]) -> str:
+def spark_log_hint(environ: Mapping[str, str]) -> str:
     """Return a pointer to Spark's log for the end of an error: ``see Spark's log: /…``."""
     path = environ.get(SPARK_LOG_VARIABLE, "-")
     return "see Spark's log above" if path == "-" else f"see Spark's log: {path}"
@@ -186,9 +186,11 @@ def launch_settings(
     if classes is not None:
         # Spark ignores an archive that does not fit, without any message.
         options += [f"-XX:SharedArchiveFile={classes.absolute()}", "-Xshare:auto", "-Xlog:cds=off"]
-    launch[_JAVA_OPTIONS] = " ".join((*options, _throughput(settings.get(_JAVA_OPTIONS, ""))))
+    launch[_JAVA_OPTIONS] = " ".join(
+        (*options, _with_throughput_options(settings.get(_JAVA_OPTIONS, "")))
+    )
     if not master.startswith("local"):
-        launch[_EXECUTOR_OPTIONS] = _throughput(settings.get(_EXECUTOR_OPTIONS, ""))
+        launch[_EXECUTOR_OPTIONS] = _with_throughput_options(settings.get(_EXECUTOR_OPTIONS, ""))
     return launch
 
 
@@ -206,7 +208,7 @@ def _master(settings: Mapping[str, str]) -> str:
     return f"local[{threads[1] or 1},{tries}]"
 
 
-def _throughput(chosen: str) -> str:
+def _with_throughput_options(chosen: str) -> str:
     """Put `THROUGHPUT` before the user's options, because Java's last option counts."""
     throughput_options = [
         option

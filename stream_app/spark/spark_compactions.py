@@ -83,7 +83,7 @@ QueuedCompaction = tuple[FileStoreTable, CompactRequest]
 
 
 @dataclass(order=True, slots=True)
-class _Waiting:
+class _QueuedRequest:
     rank: float
     compaction: QueuedCompaction | None = field(compare=False)
     future: Future[BucketChange] = field(compare=False, default_factory=Future)
@@ -104,7 +104,7 @@ class SparkCompactionQueue:
         self._context = spark.sparkContext
         self._driver_bytes = driver_bytes
         self.at_once = parallelism or max(1, self._context.defaultParallelism // 2)
-        self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
+        self._queue: queue.PriorityQueue[_QueuedRequest] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class SparkCompactionQueue:
 
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
-        waiting = _Waiting(queue_rank(next(self._numbers), request.runs), (table, request))
+        waiting = _QueuedRequest(queue_rank(next(self._numbers), request.runs), (table, request))
         with self._lock:
             if self._closed.is_set():
                 _drop(waiting)
@@ -136,7 +136,7 @@ class SparkCompactionQueue:
                 while True:
                     _drop(self._queue.get_nowait())
             for _ in self._threads:
-                self._queue.put(_Waiting(float("-inf"), None))
+                self._queue.put(_QueuedRequest(float("-inf"), None))
 
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
@@ -160,29 +160,29 @@ class SparkCompactionQueue:
                 continue
             for waiting, compaction in zip(batch, compactions, strict=True):
                 try:
-                    change = _change_here(compaction) if runs_on_driver else None
+                    change = _compact_on_driver(compaction) if runs_on_driver else None
                     waiting.future.set_result(change or self._run([compaction])[0])
                 except BaseException as error:
                     waiting.future.set_exception(error)
 
-    def _take_joinable(self, first: QueuedCompaction) -> list[_Waiting]:
+    def _take_joinable(self, first: QueuedCompaction) -> list[_QueuedRequest]:
         """Remove from the queue the requests that can share a job with this one."""
-        taken: list[_Waiting] = []
+        requests: list[_QueuedRequest] = []
         sizes = [_size(first)]
         with self._lock:  # else `close` would miss a request that is out of the queue
             while True:
                 try:
                     following = self._queue.get_nowait()
                 except queue.Empty:
-                    return taken
+                    return requests
                 if following.compaction is not None:
                     sizes.append(_size(following.compaction))
-                if shared_count(sizes) < len(taken) + 2:
-                    self._queue.put(following)  # its rank is its place
-                    return taken
-                taken.append(following)
+                if shared_count(sizes) < len(requests) + 2:
+                    self._queue.put(following)  # its rank keeps its turn
+                    return requests
+                requests.append(following)
 
-    def _run_together(self, batch: Sequence[_Waiting]) -> bool:
+    def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
             changes = self._run(
@@ -222,7 +222,7 @@ class SparkCompactionQueue:
         return [change for change, _ in answers]
 
 
-def _change_here(compaction: QueuedCompaction) -> BucketChange | None:
+def _compact_on_driver(compaction: QueuedCompaction) -> BucketChange | None:
     """Return the change by a compaction in this process, or None after a failure.
 
     Spark then repeats the compaction.
@@ -257,7 +257,7 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
     )
 
 
-def _drop(waiting: _Waiting) -> None:
+def _drop(waiting: _QueuedRequest) -> None:
     if waiting.compaction is not None and waiting.future.set_running_or_notify_cancel():
         waiting.future.set_exception(StoppedError("the job ends before this compaction begins"))
 

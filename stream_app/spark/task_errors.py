@@ -21,7 +21,7 @@ from stream_app.errors import (
 )
 from stream_app.table.storage_errors import storage_error
 
-_OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
+_OWN_ERROR = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
 _WHERE, _FIX = "  where: ", "  to fix: "
 _CONCURRENT = re.compile("CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (queries|jobs)")
 _DATA_LOSS = re.compile(r"may have been lost|missed due to data loss|KAFKA_DATA_LOSS")
@@ -47,7 +47,7 @@ def readable_error(error: BaseException) -> BaseException:
     if isinstance(error, OSError):
         return storage_error(error)
     text = str(error)
-    own_error = _ours(text)
+    own_error = _own_error(text)
     if own_error is not None:
         return own_error
     if _CONCURRENT.search(text):
@@ -56,7 +56,7 @@ def readable_error(error: BaseException) -> BaseException:
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
         )
-    if workers := _of_workers(text):
+    if workers := _worker_error(text):
         return workers
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
@@ -79,7 +79,7 @@ def readable_error(error: BaseException) -> BaseException:
     return error
 
 
-def _of_workers(text: str) -> StreamAppError | None:
+def _worker_error(text: str) -> StreamAppError | None:
     """Return an error that says how a task's Python workers ended; None if they did not end."""
     if lost := _WORKER_LOST.search(text):
         return WorkerLostError(
@@ -122,20 +122,20 @@ def failure_of(payload: bytes) -> StreamAppError:
     return error
 
 
-def _ours(text: str) -> StreamAppError | None:
+def _own_error(text: str) -> StreamAppError | None:
     """Return our own error that ends the last Python trace, or None; earlier traces are causes."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         if lines[number].startswith("Traceback (most recent call last)"):
             return None
-        match = _OURS.match(lines[number])
+        match = _OWN_ERROR.match(lines[number])
         kind = getattr(errors, match[1], None) if match else None
         if match and isinstance(kind, type) and issubclass(kind, StreamAppError):
-            return _parsed(kind, match[2], lines[number + 1 :])
+            return _parse_error(kind, match[2], lines[number + 1 :])
     return None
 
 
-def _parsed(
+def _parse_error(
     error_class: type[StreamAppError], problem: str, following: list[str]
 ) -> StreamAppError:
     """Make the error from the lines that `StreamAppError.__str__` has written."""

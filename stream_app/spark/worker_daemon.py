@@ -49,11 +49,11 @@ def main() -> None:
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
     daemon: Any = importlib.import_module("pyspark.daemon")
-    daemon.worker = ends_quietly(daemon.worker)
+    daemon.worker = end_quietly(daemon.worker)
     daemon.manager()
 
 
-def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
+def end_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
     """Wrap a worker: Spark ends workers by closing their connections, which is not an error."""
 
     def run(connection: socket.socket, is_known: bool) -> int:

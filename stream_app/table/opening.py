@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.catalog_registry import catalog_of
-from stream_app.catalog.catalogs_file import named_catalog, parted_name
+from stream_app.catalog.catalogs_file import catalog_of_name, split_table_name
 from stream_app.catalog.environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock, SystemClock
@@ -80,16 +80,16 @@ def open_in_catalog(
         UsageError, StorageError: as `open_table`.
     """
     name, mark, branch = identifier.table.partition(BRANCH_MARK)
-    place = catalog.table(replace(identifier, table=name))
-    if place is not None and mark:
-        place = replace(place, location=f"{place.location}{mark}{branch}")
-    if place is None:
+    catalog_table = catalog.table(replace(identifier, table=name))
+    if catalog_table is not None and mark:
+        catalog_table = replace(catalog_table, location=f"{catalog_table.location}{mark}{branch}")
+    if catalog_table is None:
         raise TableNotFoundError(
             f"the catalog has no table {identifier}",
             where=catalog.label,
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
-    return _opened(place, clock)
+    return _opened(catalog_table, clock)
 
 
 def open_named_table(
@@ -116,19 +116,19 @@ def open_named_table(
             raise UsageError(f"{name!r} is not a name in a catalog", fix="write DATABASE.TABLE")
         options = {**(file_io_options or {}), **catalog}
         return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
-    if (parts := parted_name(name)) and not Path(name).exists():
-        return open_in_catalog(named_catalog(parts[0], clock, os.environ), parts[1], clock)
+    if (parts := split_table_name(name)) and not Path(name).exists():
+        return open_in_catalog(catalog_of_name(parts[0], clock, os.environ), parts[1], clock)
     return open_table(name, clock, file_io_options=file_io_options)
 
 
-def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
+def _opened(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_table(
-        place.location,
+        catalog_table.location,
         clock,
-        file_io_options=place.file_io_options,
-        option_source=place.option_source,
+        file_io_options=catalog_table.file_io_options,
+        option_source=catalog_table.option_source,
     )
-    return replace(table, environment=place.environment)
+    return replace(table, environment=catalog_table.environment)
 
 
 def _no_branch(root: str, branch: str) -> TableNotFoundError:
@@ -231,7 +231,7 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: stream_app cannot write the table.
     """
-    place = CatalogTable(
+    catalog_table = CatalogTable(
         location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
     )
     _check_new(wanted)
@@ -244,8 +244,8 @@ def create_or_open(
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
-                return _opened(place, clock).with_options(wanted.options)
-    return _fitting(_opened(place, clock), wanted)
+                return _opened(catalog_table, clock).with_options(wanted.options)
+    return _fitting(_opened(catalog_table, clock), wanted)
 
 
 def create_or_open_in_catalog(

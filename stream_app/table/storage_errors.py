@@ -38,19 +38,19 @@ def storage_error(error: OSError, where: str = "") -> StorageError:
 
     If a retry of the same path cannot help, the result is a `NoAccessError`.
     """
-    place = str(error.filename or where)
+    path = str(error.filename or where)
     notes = getattr(error, "__notes__", ())  # the store's own advice
-    advice = _advice(place)
+    advice = _advice(path)
     never = not notes and not advice and error.errno in _NO_ACCESS
     return (NoAccessError if never else StorageError)(
         f"the file system refused: {error.strerror or error}",
-        where=place,
+        where=path,
         fix=notes[0] if notes else _fix(error, advice),
     )
 
 
-def _advice(place: str) -> str:
-    store = store_of(place)
+def _advice(path: str) -> str:
+    store = store_of(path)
     return store.advice if store else ""
 
 

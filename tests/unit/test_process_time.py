@@ -90,5 +90,5 @@ def test_lost_ticks(
 
 def test_seconds_between_two_moments() -> None:
     used = Timeline((10.0, 11.0, 13.0), (0.0, 1.0, 2.0))
-    assert used.between(10.5, 12.0) == pytest.approx(1.0)
-    assert used.between(0.0, 99.0) == used.total == 2.0
+    assert used.seconds_between(10.5, 12.0) == pytest.approx(1.0)
+    assert used.seconds_between(0.0, 99.0) == used.total == 2.0

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.values import Setting
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import REFERENCE, NotThereError, referred_value
+from stream_app.fileio.reference import REFERENCE, MissingValueError, resolve_reference
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _URL_PASSWORD = re.compile(r"(?:://[^/@\s:]*:(?=[^/@\s]+@)|[?&]password=)([^/@&\s]+)")
@@ -226,8 +226,8 @@ def _resolved(
 
     def replacement(reference: re.Match[str]) -> str:
         try:
-            text = referred_value(reference, environ)
-        except NotThereError as error:
+            text = resolve_reference(reference, environ)
+        except MissingValueError as error:
             problems.append(f"{setting.given_by}: {written_key(key)}: {error}")
             return ""
         if is_hidden or is_secret(reference[2]):

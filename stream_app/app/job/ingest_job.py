@@ -117,10 +117,12 @@ class _IngestJob:
     def run(self) -> None:
         """Make the job's parts, read the source, and close the parts."""
         driver_messages = self.stream.driver_messages
-        on_driver = DRIVER_BYTES if driver_messages else 0
+        driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as parts:
             parts.callback(self.watched.metrics.jvm.detach)
-            compactions = SparkCompactionQueue(self.spark, self._compactions_at_once(), on_driver)
+            compactions = SparkCompactionQueue(
+                self.spark, self._compactions_at_once(), driver_bytes
+            )
             parts.callback(compactions.close)
             feeds = self._feeds(compactions)
             parts.callback(feeds.close)
@@ -166,7 +168,7 @@ class _IngestJob:
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
         if not self.job_tables.keeps_transactions:
-            return pace.committed
+            return pace.note_commit
         record = DatabaseRecord(
             epoch_tables=epoch_tables,
             borders=BorderLog(self.checked.state_file.folder),
@@ -175,7 +177,7 @@ class _IngestJob:
         )
 
         def note(epoch: int) -> None:
-            pace.committed(epoch)
+            pace.note_commit(epoch)
             record(epoch)
 
         return note

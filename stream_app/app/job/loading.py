@@ -38,7 +38,12 @@ from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.checkpoint.load_plan import LoadPlan, epochs_of, read_load, write_load
+from stream_app.spark.checkpoint.load_plan import (
+    LoadPlan,
+    read_load_plan,
+    split_into_epochs,
+    write_load_plan,
+)
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
@@ -91,7 +96,7 @@ class JobLoad:
 
     def is_over(self, folder: Folder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
-        newest = EpochLogWriter(folder).newest()
+        newest = EpochLogWriter(folder).newest_epoch()
         return newest is not None and newest >= self.epochs
 
     def check_tables(self, tables: Iterable[FileStoreTable], folder: Folder) -> None:
@@ -100,7 +105,7 @@ class JobLoad:
         Raises:
             TableNotFoundError: a table does not exist any more.
         """
-        newest = EpochLogWriter(folder).newest()
+        newest = EpochLogWriter(folder).newest_epoch()
         locations = {table.location for table in tables}
         remaining = self.plan.parts_from(0 if newest is None else newest)
         if missing := [part for part in remaining if part.table not in locations]:
@@ -149,7 +154,7 @@ def load_of(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    folder, plan = checked.state_file.folder, read_load(checked.state_file.folder)
+    folder, plan = checked.state_file.folder, read_load_plan(checked.state_file.folder)
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None
@@ -161,8 +166,8 @@ def load_of(
             clock=clock,
         )
         plan = planning.plan(folder, tasks)
-        write_load(folder, plan)
-    EpochLogWriter(folder).first(plan.offsets)
+        write_load_plan(folder, plan)
+    EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
         _reader_of(checked)
@@ -194,7 +199,7 @@ class _Planning:
 
         It reads the topics' ends first, so that they include a table created meanwhile.
         """
-        if EpochLogWriter(folder).newest() is not None:
+        if EpochLogWriter(folder).newest_epoch() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load stands before them",
                 where=str(folder),
@@ -230,7 +235,7 @@ class _Planning:
             log_position=position,
             begun_ms=begun_ms,
             offsets=offsets,
-            epochs=epochs_of(parts, tasks),
+            epochs=split_into_epochs(parts, tasks),
         )
 
     def _opened(

@@ -181,7 +181,7 @@ def reading_of(
 
     Args:
         reader: settings of the native reader, or None if Spark reads the source.
-        driver_messages: see `DriverEpochs.most_messages`.
+        driver_messages: see `DriverEpochs.messages_max`.
         load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:

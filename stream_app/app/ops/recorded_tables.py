@@ -11,7 +11,7 @@ from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_state, state_of
-from stream_app.spark.checkpoint.load_plan import read_load
+from stream_app.spark.checkpoint.load_plan import read_load_plan
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.job_folder import Folder
@@ -68,7 +68,7 @@ def loaded_tables(tables: JobTables | None) -> frozenset[str]:
     if tables is None:
         return frozenset()
     try:
-        load = read_load(_checkpoint(tables))
+        load = read_load_plan(_checkpoint(tables))
     except UsageError:  # only Spark can access it
         return frozenset()
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))

@@ -23,8 +23,8 @@ from stream_app.catalog.hive.hive_table import (
     HiveLayout,
     TableCreation,
     TableField,
-    changed_table,
     database_location,
+    follow_schema,
     is_paimon_table,
     new_database,
     new_partitions,
@@ -110,13 +110,13 @@ class HiveCatalog(Catalog):
         table = table_entry(self.client, identifier)
         if table is None or not is_paimon_table(table):
             return None
-        return self._place(identifier, table_location(table, self.layout))
+        return self._catalog_table(identifier, table_location(table, self.layout))
 
-    def _new_place(self, identifier: Identifier) -> CatalogTable:
+    def _new_catalog_table(self, identifier: Identifier) -> CatalogTable:
         database = database_entry(self.client, identifier.database)
         folder = "" if database is None else database_location(database, self.layout)
         location = f"{folder.rstrip('/')}/{identifier.table}" if folder else ""
-        return self._place(identifier, location or table_folder(self.warehouse, identifier))
+        return self._catalog_table(identifier, location or table_folder(self.warehouse, identifier))
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """See `Catalog.create_table`."""
@@ -124,8 +124,8 @@ class HiveCatalog(Catalog):
         if self._has(identifier):
             return False
         self.create_database(identifier.database)
-        place = self._new_place(identifier)
-        path, file_io = file_io_of(place.location, self.file_io_options)
+        catalog_table = self._new_catalog_table(identifier)
+        path, file_io = file_io_of(catalog_table.location, self.file_io_options)
         file_io.check_atomic_create(path)
         schemas = SchemaManager(file_io, path)
         is_new = self._environment(identifier).create_schema(schemas, schema)
@@ -134,7 +134,7 @@ class HiveCatalog(Catalog):
                 return False
             raise unknown_table(path, self.label)
         creation = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
-        table = new_table(identifier, schema, place.location, self.layout, creation)
+        table = new_table(identifier, schema, catalog_table.location, self.layout, creation)
         return create_table_entry(self.client, identifier, table)
 
     def update(
@@ -147,7 +147,7 @@ class HiveCatalog(Catalog):
         unset = {change.key for change in changes if isinstance(change, UnsetOption)}
         if SetTableComment(None) in changes:
             unset.add(COMMENT)
-        changed = changed_table(table, schema, self.layout, unset)
+        changed = follow_schema(table, schema, self.layout, unset)
         alter_table_entry(self.client, identifier, changed, {"DO_NOT_UPDATE_STATS": "true"})
 
     def add_partitions(
@@ -169,7 +169,7 @@ class HiveCatalog(Catalog):
         )
         self.client.ask(_ADD_PARTITIONS, nested(request))
 
-    def _place(self, identifier: Identifier, location: str) -> CatalogTable:
+    def _catalog_table(self, identifier: Identifier, location: str) -> CatalogTable:
         return CatalogTable(
             location=location,
             environment=self._environment(identifier),

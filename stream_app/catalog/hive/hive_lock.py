@@ -74,9 +74,9 @@ class HiveLock:
         try:
             state = self._answer(_CHECK_LOCK, Struct({1: i64(lock_id)})).number(2)
         except RefusedError as error:
-            raise _lost(str(error), where) from None
+            raise _lost_lock_error(str(error), where) from None
         if state not in (_State.ACQUIRED, _State.WAITING):
-            raise _lost(f"its state is {state}", where)
+            raise _lost_lock_error(f"its state is {state}", where)
         return state == _State.ACQUIRED
 
     def _unlock(self, lock_id: int, where: str) -> None:
@@ -109,7 +109,7 @@ def _request(identifier: Identifier, user: str, host: str) -> Struct:
     )
 
 
-def _lost(problem: str, where: str) -> CommitError:
+def _lost_lock_error(problem: str, where: str) -> CommitError:
     return CommitError(
         f"the metastore has dropped this process's request of a lock: {problem}",
         where=where,

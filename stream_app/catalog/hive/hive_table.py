@@ -187,11 +187,11 @@ def new_table(
             TableField.TYPE: text("MANAGED_TABLE"),
         }
     )
-    table = changed_table(table, schema, layout, ())
-    return _located(table, location, layout)
+    table = follow_schema(table, schema, layout, ())
+    return _with_location(table, location, layout)
 
 
-def changed_table(
+def follow_schema(
     table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
 ) -> Struct:
     """Return the entry of an existing table, changed to follow a schema.
@@ -269,7 +269,7 @@ def _parameters(
     return {key: value for key, value in parameters.items() if key not in unset}
 
 
-def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
+def _with_location(table: Struct, location: str, layout: HiveLayout) -> Struct:
     if layout.location_in_properties:
         parameters = {**table.text_map(TableField.PARAMETERS), _LOCATION_KEY: location}
         return table.with_fields({TableField.PARAMETERS: text_map(parameters)})

@@ -97,11 +97,11 @@ class MetastoreClient:
             was_idle = bool(self._idle)
             try:
                 with self._transport_errors(), self._connection() as protocol:
-                    answer = _called(protocol, method.name, struct)
+                    answer = _call(protocol, method.name, struct)
                 break
             except _NotReachedError as error:
                 if not was_idle:
-                    raise self._unreachable(str(error)) from None
+                    raise self._unreachable_error(str(error)) from None
         self._check(method, answer)
         return answer
 
@@ -147,7 +147,7 @@ class MetastoreClient:
                 f"the metastore failed: {message}", where=where, fix="see the metastore's own log"
             )
 
-    def _unreachable(self, message: str) -> StorageError:
+    def _unreachable_error(self, message: str) -> StorageError:
         return StorageError(
             f"no Hive metastore answers: {message}",
             where=self.label,
@@ -160,7 +160,7 @@ class MetastoreClient:
         try:
             protocol = self._idle.pop()
         except IndexError:
-            protocol = self._opened()
+            protocol = self._open()
         try:
             yield protocol
         except BaseException:
@@ -171,7 +171,7 @@ class MetastoreClient:
         else:
             protocol.trans.close()
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         library = _library()
         sockets = [library.socket(address.host, address.port) for address in self.addresses]
         for index, socket in enumerate(sockets, 1):
@@ -186,7 +186,7 @@ class MetastoreClient:
             # A metastore creates folders as this user.
             user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
             arguments = Struct({1: text(user), 2: texts([])})
-            self._check(_SET_UGI, _called(protocol, _SET_UGI.name, arguments))
+            self._check(_SET_UGI, _call(protocol, _SET_UGI.name, arguments))
             return protocol
         raise AssertionError("there is an address")
 
@@ -233,7 +233,7 @@ def _library() -> _ThriftLibrary:
         ) from None
 
 
-def _called(protocol: Any, name: str, arguments: Struct) -> Struct:
+def _call(protocol: Any, name: str, arguments: Struct) -> Struct:
     protocol.writeMessageBegin(name, _CALL, 0)
     write_struct(protocol, arguments)
     protocol.writeMessageEnd()

@@ -79,10 +79,10 @@ class Connections:
                 cursor = connection.cursor()
                 cursor.execute("BEGIN")
                 for statement, values in statements:
-                    cursor.execute(self._written(statement), tuple(values))
+                    cursor.execute(self._in_dialect(statement), tuple(values))
                 cursor.execute("COMMIT")
 
-        self._tried(run)
+        self._try(run)
 
     def _run(
         self, statement: str, values: Sequence[object], *, is_query: bool
@@ -90,13 +90,13 @@ class Connections:
         def run() -> tuple[list[tuple[Any, ...]], int]:
             with self._errors(), self._connection() as connection:
                 cursor = connection.cursor()
-                cursor.execute(self._written(statement), tuple(values))
+                cursor.execute(self._in_dialect(statement), tuple(values))
                 rows = [tuple(row) for row in cursor.fetchall()] if is_query else []
                 return rows, int(cursor.rowcount)
 
-        return self._tried(run)
+        return self._try(run)
 
-    def _tried(self, run: Callable[[], Result]) -> Result:
+    def _try(self, run: Callable[[], Result]) -> Result:
         if not self._idle:
             return run()
         try:
@@ -108,7 +108,7 @@ class Connections:
                 self._idle.pop().close()
             return run()
 
-    def _written(self, statement: str) -> str:
+    def _in_dialect(self, statement: str) -> str:
         return statement.replace("?", self.url.driver.placeholder)
 
     @contextmanager

@@ -114,9 +114,9 @@ class JdbcCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
-        return self._place(identifier) if self._has(identifier) else None
+        return self._catalog_table(identifier) if self._has(identifier) else None
 
-    def _place(self, identifier: Identifier) -> CatalogTable:
+    def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=LockedEnvironment(identifier, self, self.lock),
@@ -128,11 +128,11 @@ class JdbcCatalog(Catalog):
         if self._has(identifier):
             return False
         self.create_database(identifier.database)
-        place = self._place(identifier)
-        path, file_io = file_io_of(place.location, self.file_io_options)
+        catalog_table = self._catalog_table(identifier)
+        path, file_io = file_io_of(catalog_table.location, self.file_io_options)
         file_io.check_atomic_create(path)
         schemas = SchemaManager(file_io, path)
-        is_new = place.environment.publish_schema(schemas, schema, ()) is not None
+        is_new = catalog_table.environment.publish_schema(schemas, schema, ()) is not None
         if not is_new and not is_unfinished(schemas, self.owner):
             if self._has(identifier):
                 return False

@@ -141,10 +141,10 @@ class RestApi:
         return f"{url}?{urlencode(query)}" if query else url
 
     def _answer(self, request: Request) -> JsonAnswer:
-        status, body = self._sent(request)
+        status, body = self._send(request)
         where = f"{request.get_method()} {request.full_url}"
         if status not in (*_SUCCESS, MISSING, EXISTS):
-            raise _refusal(status, body, where)
+            raise _refusal_error(status, body, where)
         try:
             value = orjson.loads(body) if body.strip() else {}
         except orjson.JSONDecodeError:
@@ -157,29 +157,29 @@ class RestApi:
             )
         return JsonAnswer(status, value, where)
 
-    def _sent(self, request: Request) -> tuple[int, bytes]:
+    def _send(self, request: Request) -> tuple[int, bytes]:
         """Return status and body of the response, after retries while the server is busy."""
         for retry in range(_RETRIES):
             wait_s = 2**retry
             try:
-                status, body, retry_after = _answered(request)
+                status, body, retry_after = _open_once(request)
             except (ConnectionResetError, IncompleteRead) as error:
                 if request.get_method() != "GET":
-                    raise _silence(request, error) from error
+                    raise _no_answer_error(request, error) from error
             except (OSError, HTTPException, LongAnswerError) as error:
-                raise _silence(request, error) from error
+                raise _no_answer_error(request, error) from error
             else:
                 if status not in _BUSY:
                     return status, body
                 wait_s = _seconds(retry_after) or wait_s
             self.clock.sleep(min(wait_s, _WAIT_MAX_S))
         try:
-            return _answered(request)[:2]
+            return _open_once(request)[:2]
         except (OSError, HTTPException, LongAnswerError) as error:
-            raise _silence(request, error) from error
+            raise _no_answer_error(request, error) from error
 
 
-def _answered(request: Request) -> tuple[int, bytes, str | None]:
+def _open_once(request: Request) -> tuple[int, bytes, str | None]:
     """Return status, body and ``Retry-After`` of one attempt."""
     try:
         body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
@@ -189,7 +189,7 @@ def _answered(request: Request) -> tuple[int, bytes, str | None]:
     return _SUCCESS.start, body, None
 
 
-def _silence(request: Request, error: Exception) -> StorageError:
+def _no_answer_error(request: Request, error: Exception) -> StorageError:
     return StorageError(
         f"the catalog does not answer: {getattr(error, 'reason', error)}",
         where=f"{request.get_method()} {request.full_url}",
@@ -229,7 +229,7 @@ _REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
 """By HTTP status: the class of the error, what the catalog does, and the fix."""
 
 
-def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
+def _refusal_error(status: int, body: bytes, where: str) -> StreamAppError:
     kind, problem, fix = _REFUSALS.get(
         status,
         (

@@ -56,8 +56,10 @@ class RestEnvironment:
         self._check_there(answer)
         if answer.value.get("snapshot") is None:
             return None
-        counted = answer.field("snapshot", dict)  # the snapshot, with the totals of its files
-        return decode_snapshot(orjson.dumps(counted.get("snapshot")))
+        snapshot_object = answer.field(
+            "snapshot", dict
+        )  # the snapshot, with the totals of its files
+        return decode_snapshot(orjson.dumps(snapshot_object.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
         """See `SnapshotLoader.roll_back`."""

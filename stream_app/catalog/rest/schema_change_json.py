@@ -38,7 +38,7 @@ def change_object(change: SchemaChange) -> dict[str, object]:
         case MoveColumn(name, position):
             return {"action": "updateColumnPosition", "move": _move(name, position)}
         case _:
-            action, values = _of_column(change)
+            action, values = _column_change_object(change)
             return {"action": action, "fieldNames": [change.name], **values}
 
 
@@ -53,7 +53,7 @@ _ColumnChange = (
 )
 
 
-def _of_column(change: _ColumnChange) -> tuple[str, dict[str, object]]:
+def _column_change_object(change: _ColumnChange) -> tuple[str, dict[str, object]]:
     match change:
         case AddColumn(name=name, data_type=data_type, comment=comment, position=position):
             move = None if position is None else _move(name, position)
@@ -80,5 +80,5 @@ def _move(name: str, position: Position) -> dict[str, object]:
     return {
         "fieldName": name,
         "referenceFieldName": position.neighbour or None,
-        "type": position.place.name,
+        "type": position.move_type.name,
     }

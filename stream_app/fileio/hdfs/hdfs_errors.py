@@ -34,7 +34,7 @@ def as_os_errors(path: str) -> Iterator[None]:
         raise os_error(error, path) from None
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Return whether a retry of the request may succeed soon."""
     if isinstance(error, OSError):
         # Errors with errno come from this package or describe files; errors without come from the

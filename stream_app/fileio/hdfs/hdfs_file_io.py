@@ -31,7 +31,7 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_passing, name_and_text, os_error
+from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_transient, name_and_text, os_error
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.version import install_command
 
@@ -73,15 +73,15 @@ class HdfsFileIO:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading, and fetch the end of the file at once."""
-        place = self._place(path)
-        reader = self._patiently(path, lambda: self._opened(place))
+        hdfs_path = self._hdfs_path(path)
+        reader = self._retry(path, lambda: self._open_whole(hdfs_path))
         size = len(reader)
 
         def fetch(start: int, length: int) -> bytes:
             with contextlib.suppress(OSError, RuntimeError):
                 return reader.read_range(start, length)
             # The blocks may have moved to other DataNodes.
-            return self._patiently(path, lambda: self._opened(place).read_range(start, length))
+            return self._retry(path, lambda: self._open_whole(hdfs_path).read_range(start, length))
 
         tail_bytes = min(size, TAIL_BYTES)
         tail = fetch(size - tail_bytes, tail_bytes) if size else b""
@@ -89,7 +89,7 @@ class HdfsFileIO:
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; creates missing folders."""
-        writer = self._patiently(path, lambda: self._create(self._place(path)))
+        writer = self._retry(path, lambda: self._create(self._hdfs_path(path)))
         return pa.BufferedOutputStream(
             pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _SMALL_WRITES_BYTES
         )
@@ -99,34 +99,34 @@ class HdfsFileIO:
 
     def read_bytes(self, path: str) -> bytes:
         """Read the whole file."""
-        place = self._place(path)
-        return self._patiently(path, lambda: self._opened(place).read())
+        hdfs_path = self._hdfs_path(path)
+        return self._retry(path, lambda: self._open_whole(hdfs_path).read())
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a new file whole."""
-        self._patiently(path, lambda: self._write(self._place(path), data))
+        self._retry(path, lambda: self._write(self._hdfs_path(path), data))
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Rename a finished temporary file to the name; the rename fails if the name is taken."""
-        return self._patiently(path, lambda: self._created(path, data))
+        return self._retry(path, lambda: self._try_create(path, data))
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        place = self._place(path)
-        temporary = self._patiently(path, lambda: self._temporary(place, data))
+        hdfs_path = self._hdfs_path(path)
+        temporary = self._retry(path, lambda: self._write_temporary(hdfs_path, data))
         attempts = 0
 
         def rename() -> None:
             nonlocal attempts
             attempts += 1
             try:
-                self._client.rename(temporary, place, overwrite=True)
+                self._client.rename(temporary, hdfs_path, overwrite=True)
             except FileNotFoundError:
                 # The answer to an attempt was lost: no other process deletes our temporary file.
                 if attempts == 1:
                     raise
 
-        self._patiently(path, rename)
+        self._retry(path, rename)
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder."""
@@ -134,9 +134,9 @@ class HdfsFileIO:
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """Return the entries of a folder."""
-        place = self._place(folder)
+        hdfs_path = self._hdfs_path(folder)
         try:
-            statuses = self._patiently(folder, lambda: list(self._client.list_status(place)))
+            statuses = self._retry(folder, lambda: list(self._client.list_status(hdfs_path)))
         except FileNotFoundError:
             return []
         return [
@@ -147,27 +147,27 @@ class HdfsFileIO:
                 status.isdir,
             )
             for status in statuses
-            if status.path != place  # it is a file
+            if status.path != hdfs_path  # it is a file
         ]
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
         try:
-            self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
+            self._retry(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
         except FileNotFoundError:
             return False
         return True
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
-        status = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
+        status = self._retry(path, lambda: self._client.get_file_info(self._hdfs_path(path)))
         if status.isdir:
             raise FileNotFoundError(errno.ENOENT, "is a folder", path)
         return status.length
 
     def delete(self, path: str) -> None:
         """Delete a file, bypassing the trash."""
-        self._patiently(path, lambda: self._client.delete(self._place(path)))
+        self._retry(path, lambda: self._client.delete(self._hdfs_path(path)))
 
     def sync_deletions(self, folder: str) -> None:
         """Do nothing: the NameNode answers after it has synced its log of changes."""
@@ -189,46 +189,46 @@ class HdfsFileIO:
         client: Client = native.Client(self.root, settings)
         return client
 
-    def _place(self, path: str) -> str:
+    def _hdfs_path(self, path: str) -> str:
         """Return a path in the NameNode's form."""
-        place = path.removeprefix(self.root).rstrip("/")
-        if place == path or (place and not place.startswith("/")):
+        hdfs_path = path.removeprefix(self.root).rstrip("/")
+        if hdfs_path == path or (hdfs_path and not hdfs_path.startswith("/")):
             raise UsageError(
                 f"{path!r} is not on {self.root}", fix="write it as the table's location begins"
             )
-        return place or "/"
+        return hdfs_path or "/"
 
-    def _opened(self, place: str) -> FileReader:
+    def _open_whole(self, hdfs_path: str) -> FileReader:
         """Open a file with all of its blocks.
 
         A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
         it knows that a DataNode has their last block. Until then the client omits that block.
         """
-        reader = self._client.read(place)
+        reader = self._client.read(hdfs_path)
         ends_with_a_block = len(reader) % _BLOCK_UNIT_BYTES == 0
-        if ends_with_a_block and len(reader) < self._client.get_file_info(place).length:
+        if ends_with_a_block and len(reader) < self._client.get_file_info(hdfs_path).length:
             raise OSError("no DataNode has reported its last block yet")
         return reader
 
-    def _create(self, place: str) -> FileWriter:
+    def _create(self, hdfs_path: str) -> FileWriter:
         # Names are unique, so an existing file comes from an earlier attempt whose answer was lost.
         options = import_module("hdfs_native").WriteOptions(overwrite=True)
-        return self._client.create(place, options)
+        return self._client.create(hdfs_path, options)
 
-    def _write(self, place: str, data: bytes) -> None:
-        writer = self._create(place)
-        with _given_up(writer):
+    def _write(self, hdfs_path: str, data: bytes) -> None:
+        writer = self._create(hdfs_path)
+        with _abandon_on_error(writer):
             if data:
                 writer.write(data)
             _sync_and_close(writer)
 
-    def _temporary(self, place: str, data: bytes) -> str:
-        folder, _, name = place.rpartition("/")
+    def _write_temporary(self, hdfs_path: str, data: bytes) -> str:
+        folder, _, name = hdfs_path.rpartition("/")
         temporary = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
         self._write(temporary, data)
         return temporary
 
-    def _created(self, path: str, data: bytes) -> bool:
+    def _try_create(self, path: str, data: bytes) -> bool:
         """Try to create a file. The error says if a retry is safe, because nothing was created.
 
         1. Write the temporary file.
@@ -237,12 +237,12 @@ class HdfsFileIO:
            still existed, it was not renamed, and a delayed request can no longer rename it.
         4. If it did not exist, the rename had succeeded.
         """
-        place = self._place(path)
-        temporary = self._temporary(place, data)  # 1
+        hdfs_path = self._hdfs_path(path)
+        temporary = self._write_temporary(hdfs_path, data)  # 1
         try:
-            self._client.rename(temporary, place)  # 2
+            self._client.rename(temporary, hdfs_path)  # 2
         except (OSError, RuntimeError) as error:
-            if self._patiently(path, lambda: self._client.delete(temporary)):  # 3
+            if self._retry(path, lambda: self._client.delete(temporary)):  # 3
                 if isinstance(error, FileExistsError):
                     return False
                 raise
@@ -254,7 +254,7 @@ class HdfsFileIO:
             ) from None
         return True
 
-    def _patiently(self, path: str, operation: Callable[[], _T]) -> _T:
+    def _retry(self, path: str, operation: Callable[[], _T]) -> _T:
         """Retry an idempotent request while the NameNode is down or starting.
 
         Raises:
@@ -266,7 +266,7 @@ class HdfsFileIO:
             try:
                 return operation()
             except (OSError, RuntimeError) as error:
-                if not is_passing(error) or self.clock.steady_seconds() + pause_s > deadline:
+                if not is_transient(error) or self.clock.steady_seconds() + pause_s > deadline:
                     raise os_error(error, path) from None
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
@@ -288,7 +288,7 @@ class _HdfsOutput:
     def write(self, data: bytes | pa.Buffer) -> int:
         """Send bytes to the DataNodes."""
         if len(data):
-            with as_os_errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _abandon_on_error(self._writer):
                 self._writer.write(bytes(data))
         self._written += len(data)
         return len(data)
@@ -303,7 +303,7 @@ class _HdfsOutput:
     def close(self) -> None:
         """Make the file durable, and report its end to the NameNode."""
         if not self.closed:
-            with as_os_errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _abandon_on_error(self._writer):
                 _sync_and_close(self._writer)
 
 
@@ -354,7 +354,7 @@ def _sync_and_close(writer: FileWriter) -> None:
 
 
 @contextlib.contextmanager
-def _given_up(writer: FileWriter) -> Iterator[None]:
+def _abandon_on_error(writer: FileWriter) -> Iterator[None]:
     """Leave a file unfinished after an error: no other process knows its name.
 
     An open writer would try to finish the file for 15 seconds when it is garbage-collected.

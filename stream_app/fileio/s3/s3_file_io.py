@@ -35,7 +35,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
-from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_errors import S3Trouble, s3_trouble
 from stream_app.fileio.s3.s3_keys import RenewedKeys
 from stream_app.fileio.s3.s3_options import S3Options
@@ -88,7 +88,7 @@ class S3FileIO:
         # Connections are not pickled. The current keys are.
         keys = None
         if self._keys is not None:
-            with contextlib.suppress(NotThereError):
+            with contextlib.suppress(MissingValueError):
                 keys = self._keys.current()
         has_answered = self.has_answered or bool(self._answered)
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
@@ -163,7 +163,7 @@ class S3FileIO:
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """Return the entries of a folder; a name that is both a file and a folder appears twice."""
-        _, folder_key = self._at(folder)
+        _, folder_key = self._store_and_key(folder)
         listing = self._ask(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
         )
@@ -216,18 +216,18 @@ class S3FileIO:
     def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
         """Send a request, with renewed keys if the store refuses the old ones."""
         for wait_s in (*_RENEWAL_WAITS_S, None):
-            store, key = self._at(path)
+            store, key = self._store_and_key(path)
             try:
                 answer = request(store, key)
             except (OSError, BaseError) as error:
-                if wait_s is None or not self._renewed(path, s3_trouble(str(error)), wait_s):
+                if wait_s is None or not self._renew_keys(path, s3_trouble(str(error)), wait_s):
                     raise self._error(error, path) from None
             else:
-                self._heard(path)
+                self._note_answer(path)
                 return answer
         raise AssertionError("the last attempt returns or raises")
 
-    def _renewed(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
+    def _renew_keys(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
         """Return whether to repeat the request; if so, first wait until it is time."""
         if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
             return False
@@ -240,14 +240,14 @@ class S3FileIO:
     def _is_known(self, bucket: str) -> bool:
         return self.has_answered or bucket in self._answered
 
-    def _heard(self, path: str) -> None:
+    def _note_answer(self, path: str) -> None:
         """Record that the store has answered, so that later requests wait longer for it."""
         bucket, _ = _bucket_and_key(path)
         if not self._is_known(bucket):
             self._answered.add(bucket)
             self._stores.pop(bucket, None)
 
-    def _at(self, path: str) -> tuple[S3Store, str]:
+    def _store_and_key(self, path: str) -> tuple[S3Store, str]:
         bucket, key = _bucket_and_key(path)
         store = self._stores.get(bucket)
         if store is None:
@@ -272,7 +272,7 @@ class S3FileIO:
     def _error(self, error: Exception, path: str) -> OSError:
         """Convert the client's error to an `OSError`, with the remedy as a note."""
         trouble = s3_trouble(str(error))
-        problem = self._hidden(trouble.problem)
+        problem = self._without_secrets(trouble.problem)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
             problem += f" (keys could not be renewed: {self._keys.problem})"
         os_error: OSError
@@ -286,7 +286,7 @@ class S3FileIO:
             os_error.add_note(trouble.fix)
         return os_error
 
-    def _hidden(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         for secret in self._keys.secrets() if self._keys is not None else ():
             for form in (secret, quote(secret, safe="")):
                 text = text.replace(form, "****") if len(form) >= _SECRET_LENGTH_MIN else text
@@ -299,7 +299,7 @@ class _S3Output:
     def __init__(self, file_io: S3FileIO, path: str) -> None:
         self._file_io = file_io
         self._path = path
-        store, key = file_io._at(path)
+        store, key = file_io._store_and_key(path)
         self._writer = obstore.open_writer(
             store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
         )

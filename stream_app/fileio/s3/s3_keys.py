@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.fileio.reference import MissingValueError, resolve_references
 from stream_app.model.s3_store_options import S3_KEYS
 from stream_app.version import install_command
 
@@ -78,7 +78,7 @@ class KeySource(Protocol):
         """Return the current keys.
 
         Raises:
-            NotThereError: the keys are unavailable; the error says why.
+            MissingValueError: the keys are unavailable; the error says why.
         """
         ...
 
@@ -110,9 +110,9 @@ class KeyFiles:
     def _read(self) -> S3Keys:
         token = self.session_token
         return S3Keys(
-            access_key=put_in(self.access_key, os.environ),
-            secret_key=put_in(self.secret_key, os.environ),
-            session_token=None if token is None else put_in(token, os.environ),
+            access_key=resolve_references(self.access_key, os.environ),
+            secret_key=resolve_references(self.secret_key, os.environ),
+            session_token=None if token is None else resolve_references(token, os.environ),
         )
 
 
@@ -132,9 +132,9 @@ class AwsProfile:
             frozen = None if credentials is None else credentials.get_frozen_credentials()
         except Exception as error:
             # botocore fails, its credential process fails, or a task's machine lacks the profile.
-            raise NotThereError(f"AWS's profile: {error}") from None
+            raise MissingValueError(f"AWS's profile: {error}") from None
         if frozen is None or not frozen.access_key or not frozen.secret_key:
-            raise NotThereError("AWS's profile holds no keys, and no role is found")
+            raise MissingValueError("AWS's profile holds no keys, and no role is found")
         return S3Keys(
             access_key=frozen.access_key,
             secret_key=frozen.secret_key,
@@ -158,11 +158,11 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         UsageError: a profile is requested, and botocore is not installed.
     """
     home = environ.get("HOME")
-    places = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
+    files = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
     if home:
-        places += [f"{home}/.aws/credentials", f"{home}/.aws/config"]
+        files += [f"{home}/.aws/credentials", f"{home}/.aws/config"]
     name = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
-    if not name and not any(place and Path(place).is_file() for place in places):
+    if not name and not any(file and Path(file).is_file() for file in files):
         return None
     try:
         import botocore.session  # noqa: F401, PLC0415 - an extra: few installations have profiles
@@ -197,7 +197,7 @@ class RenewedKeys:
         self._keys = keys
         self._source = source
         self._clock = clock
-        self._looked_at = None if keys is None else clock.steady_seconds()
+        self._loaded_s = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
         self._given: set[str] = set(keys.texts if keys else ())
         self.problem = ""
@@ -227,34 +227,34 @@ class RenewedKeys:
         """Return the keys, renewed if they are old.
 
         Raises:
-            NotThereError: no keys are available.
+            MissingValueError: no keys are available.
         """
         with self._lock:
             if self._source is not None and self._is_old(self._source):
-                self._look()
+                self._reload()
             if self._keys is None:
-                raise NotThereError(self.problem)
+                raise MissingValueError(self.problem)
             return self._keys
 
     def renew(self) -> bool:
         """Renew the keys at once, and return whether they have changed."""
         with self._lock:
             before = self._keys
-            self._look()
+            self._reload()
             return self._keys != before
 
     def _is_old(self, source: KeySource) -> bool:
-        if self._looked_at is None:
+        if self._loaded_s is None:
             return True
-        return self._clock.steady_seconds() - self._looked_at > source.age_max_s
+        return self._clock.steady_seconds() - self._loaded_s > source.age_max_s
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         if self._source is None:
             return
-        self._looked_at = self._clock.steady_seconds()
+        self._loaded_s = self._clock.steady_seconds()
         try:
             self._keys = self._source.keys()
-        except (NotThereError, UsageError) as error:
+        except (MissingValueError, UsageError) as error:
             # If a task's machine lacks the file, the task continues with the driver's keys.
             self.problem = error.problem if isinstance(error, UsageError) else str(error)
             return

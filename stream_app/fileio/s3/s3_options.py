@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import NotThereError, names_file, put_in
+from stream_app.fileio.reference import MissingValueError, names_file, resolve_references
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
@@ -133,7 +133,7 @@ class S3Options:
         """Return the current keys; None if a role provides them.
 
         Raises:
-            NotThereError: no source has keys now.
+            MissingValueError: no source has keys now.
         """
         return self.keys if self.source is None else self.source.keys()
 
@@ -242,8 +242,8 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
     if name in _KEYS and names_file(text):
         return text
     try:
-        value = put_in(text, environ)
-    except NotThereError as error:
+        value = resolve_references(text, environ)
+    except MissingValueError as error:
         raise UsageError(f"{key}: {error}", fix="set the variable or create the file") from None
     if name in _BOOLEANS:
         return _boolean(key, value)

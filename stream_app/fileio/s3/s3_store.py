@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from stream_app.errors import StorageError, StreamAppError, UsageError
-from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import S3Keys
 from stream_app.fileio.s3.s3_options import OPTION_PREFIXES, s3_options
@@ -38,9 +38,9 @@ class _KeysOfOptions:
         try:
             keys = s3_options(self.source.options(), {}).keys
         except StreamAppError as error:
-            raise NotThereError(error.problem) from None
+            raise MissingValueError(error.problem) from None
         if keys is None:
-            raise NotThereError("the login for the table's files holds no keys of S3")
+            raise MissingValueError("the login for the table's files holds no keys of S3")
         return keys
 
 
@@ -70,9 +70,9 @@ def _check_options(options: Mapping[str, str], location: str) -> None:
 
 
 def _is_same(location: str, other: str) -> bool:
-    """Return whether two places are equal; endpoints are not compared."""
-    place, other_place = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
-    return place == other_place
+    """Return whether two locations are equal; endpoints are not compared."""
+    path, other_path = (re.sub("/+$", "", text.partition("://")[2]) for text in (location, other))
+    return path == other_path
 
 
 def _spark_settings(
@@ -81,7 +81,7 @@ def _spark_settings(
     s3 = s3_options(options, environ, urlsplit(location).netloc)
     try:
         keys = s3.current_keys()
-    except NotThereError as error:
+    except MissingValueError as error:
         raise StorageError(
             f"there are no keys for the checkpoint: {error}",
             where=location,

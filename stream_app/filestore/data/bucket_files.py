@@ -18,7 +18,7 @@ from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.filestore.data.data_file_reader import DataFileReader
-from stream_app.filestore.data.file_index_writer import written_indexes
+from stream_app.filestore.data.file_index_writer import indexes_to_write
 from stream_app.filestore.data.rolling_file_writer import (
     KeyValueFile,
     NewFiles,
@@ -63,14 +63,14 @@ class BucketFiles:
         options = self.schema.core_options.at_level(level)
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, level, source, options),
-            indexes=written_indexes(self.schema),
+            indexes=indexes_to_write(self.schema),
         )
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
         """Return a writer of changelog files, whose file source Paimon always records as APPEND."""
         new_files = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
-        new_files = replace(new_files, summed=self._summed)
+        new_files = replace(new_files, summed=self._summed_columns)
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -82,8 +82,8 @@ class BucketFiles:
         """
         new_files = replace(
             self._new_files(DATA_FILE_PREFIX, 0, source),
-            indexes=written_indexes(self.schema),
-            summed=self._summed if source is FileSource.APPEND else (),
+            indexes=indexes_to_write(self.schema),
+            summed=self._summed_columns if source is FileSource.APPEND else (),
         )
         return RollingFileWriter(
             new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
@@ -104,23 +104,23 @@ class BucketFiles:
         vector = self.vectors.get(file.file_name)
         if vector is None:
             return self.reader.read(self.path(file), file)
-        return live_rows(self.reader.read_placed(self.path(file), file), vector, file.row_count)
+        return live_rows(self.reader.read_numbered(self.path(file), file), vector, file.row_count)
 
-    def read_places(
+    def read_with_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        """Yield the live rows of a file with their places in it.
+        """Yield the live rows of a file with their positions in it.
 
-        Rows of skipped parts still count for places and deletion vectors.
+        Rows of skipped parts still count for positions and deletion vectors.
         """
         vector = self.vectors.get(file.file_name)
-        for start, batch in self.reader.read_placed(self.path(file), file):
-            places = np.arange(start, start + batch.num_rows, dtype=np.int64)
+        for start, batch in self.reader.read_numbered(self.path(file), file):
+            positions = np.arange(start, start + batch.num_rows, dtype=np.int64)
             if vector is None:
-                yield batch, places
+                yield batch, positions
             else:
                 live = vector.keep_mask(start, batch.num_rows)
-                yield batch.filter(pa.array(live)), places[live]
+                yield batch.filter(pa.array(live)), positions[live]
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""
@@ -136,7 +136,7 @@ class BucketFiles:
         return f"{self.folder}/{file.file_name}"
 
     @property
-    def _summed(self) -> tuple[PlacedColumn, ...]:
+    def _summed_columns(self) -> tuple[PlacedColumn, ...]:
         return () if why_unsummed(self.schema) else tuple(enumerate(self.schema.fields))
 
     def _new_files(

@@ -65,11 +65,11 @@ class DataFileReader:
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file in order; it raises the errors of `read_placed`."""
-        return (batch for _, batch in self.read_placed(path, file))
+        """Yield the rows of a file in order; it raises the errors of `read_numbered`."""
+        return (batch for _, batch in self.read_numbered(path, file))
 
-    def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of rows, with the place of each batch's first row in the file.
+    def read_numbered(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches of rows, with the position of each batch's first row in the file.
 
         Raises:
             CorruptFileError: the file is missing, unreadable, or its size differs from its
@@ -97,8 +97,11 @@ class DataFileReader:
                 parts=self._parts_of_file(stored),
             )
             with self.file_io.open_input(path) as source:
-                for place, batch in file_format.placed_batches(source, wanted):
-                    yield place, self._numbered(self._as_of_today(batch, stored), file)
+                for start, batch in file_format.numbered_batches(source, wanted):
+                    yield (
+                        start,
+                        self._with_sequence_numbers(self._with_current_types(batch, stored), file),
+                    )
 
     @contextmanager
     def errors_of(self, path: str) -> Iterator[None]:
@@ -111,11 +114,11 @@ class DataFileReader:
     def has_column(self, file: DataFileMeta, column: DataField) -> bool:
         """Return whether a file holds a current column.
 
-        Raises: as `read_placed`.
+        Raises: as `read_numbered`.
         """
-        return self._one_stored(self._columns_of(file), column) is not None
+        return self._stored_column(self._columns_of(file), column) is not None
 
-    def _numbered(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
+    def _with_sequence_numbers(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
         if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
             return batch
         if file.file_source is None:
@@ -124,11 +127,11 @@ class DataFileReader:
                 "and sequence.snapshot-ordering cannot order its rows",
                 fix="write the rows into a new table: the option is for tables that begin with it",
             )
-        place = batch.schema.get_field_index(SEQUENCE_NUMBER)
-        if place < 0 or file.file_source is not FileSource.APPEND:
+        index = batch.schema.get_field_index(SEQUENCE_NUMBER)
+        if index < 0 or file.file_source is not FileSource.APPEND:
             return batch
         number = pa.scalar(file.min_sequence_number, pa.int64())
-        return batch.set_column(place, batch.schema.field(place), pa.repeat(number, batch.num_rows))
+        return batch.set_column(index, batch.schema.field(index), pa.repeat(number, batch.num_rows))
 
     def _parts_of_file(self, stored: Sequence[DataField | None]) -> PartChoice | None:
         if self.parts is None:
@@ -179,20 +182,20 @@ class DataFileReader:
     def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
         """Return the stored column for each column to read; None when the file lacks it."""
         by_id = self._columns_of(file)
-        return [self._one_stored(by_id, column) for column in self.columns]
+        return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
-    def _one_stored(by_id: Mapping[int, DataField], now: DataField) -> DataField | None:
-        then = by_id.get(now.field_id)
-        if then is None or can_be_read_as(then.data_type, now.data_type):
-            return then
+    def _stored_column(by_id: Mapping[int, DataField], column: DataField) -> DataField | None:
+        stored_column = by_id.get(column.field_id)
+        if stored_column is None or can_be_read_as(stored_column.data_type, column.data_type):
+            return stored_column
         raise UnsupportedTableError(
-            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-            f"Paimon does not turn into {now.data_type.as_nullable()}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}, "
+            f"which Paimon does not turn into {column.data_type.as_nullable()}",
             fix=_CHANGE_BACK,
         )
 
-    def _as_of_today(
+    def _with_current_types(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
         """Convert values to the type in the file's schema, then to the current type."""
@@ -200,22 +203,23 @@ class DataFileReader:
         stored_schema = stored_fields(column for column in stored if column)
         batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
         system_columns, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
-        wanted = list(self.layout_schema)[len(system) :]
+        fields = list(self.layout_schema)[len(system) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
-            if then is None
-            else _cast(next(present), then, now)
-            for then, now, field in zip(stored, self.columns, wanted, strict=True)
+            if stored_column is None
+            else _cast(next(present), stored_column, column)
+            for stored_column, column, field in zip(stored, self.columns, fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays([*system_columns, *columns], schema=self.layout_schema)
 
 
-def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
+def _cast(values: pa.Array, stored_column: DataField, column: DataField) -> pa.Array:
     try:
-        return read_as(values, then.data_type, now.data_type)
+        return read_as(values, stored_column.data_type, column.data_type)
     except CastError as error:
         raise UnsupportedTableError(
-            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
+            f"a file holds column {column.name!r} as {stored_column.data_type.as_nullable()}: "
+            f"{error}",
             fix=_CHANGE_BACK,
         ) from error
 

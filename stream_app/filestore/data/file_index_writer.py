@@ -46,7 +46,7 @@ class FileIndexWriter:
             for values in rows.column(column).chunks:
                 builder.add(values)
 
-    def put_into(self, file: DataFileMeta) -> DataFileMeta:
+    def add_to(self, file: DataFileMeta) -> DataFileMeta:
         """Return the file's metadata with its index, which it may have written as a file."""
         bodies: Bodies = {}
         for (column, kind), builder in self.builders.items():
@@ -61,7 +61,7 @@ class FileIndexWriter:
         return replace(file, extra_files=(*file.extra_files, self.path.rpartition("/")[2]))
 
 
-def written_indexes(schema: TableSchema) -> tuple[IndexedColumn, ...]:
+def indexes_to_write(schema: TableSchema) -> tuple[IndexedColumn, ...]:
     """Return the indexes of new data files, in Java's order.
 
     It omits indexes of missing columns, or of types without index. Paimon refuses to write such a

@@ -41,7 +41,7 @@ class FileStats:
                 key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
         # A column that the file lacks is not a key column: another file may have its value.
         by_name = dict(zip(names, key_stats, strict=True))
-        return self._by_name(file, schema, by_name, missing_is_null=False)
+        return self._stats_by_name(file, schema, by_name, missing_is_null=False)
 
     def of_all_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Return statistics of all columns, which include deletes and older versions."""
@@ -52,10 +52,12 @@ class FileStats:
             by_column = {
                 name: stats for name, stats in by_column.items() if name in file.write_cols
             }
-        values = self._by_name(file, schema, by_column, missing_is_null=file.write_cols is None)
+        values = self._stats_by_name(
+            file, schema, by_column, missing_is_null=file.write_cols is None
+        )
         return values | self.keys(file)
 
-    def _by_name(
+    def _stats_by_name(
         self,
         file: DataFileMeta,
         schema: TableSchema,
@@ -63,19 +65,21 @@ class FileStats:
         *,
         missing_is_null: bool,
     ) -> dict[str, ColumnStats]:
-        then = {column.field_id: column for column in schema.fields}
+        columns_by_id = {column.field_id: column for column in schema.fields}
         pairs: list[tuple[DataField, DataField | None]] = []
         stored: list[ColumnStats] = []
         for column in self.columns:
-            before = then.get(column.field_id)
-            if before is None and missing_is_null:
+            stored_column = columns_by_id.get(column.field_id)
+            if stored_column is None and missing_is_null:
                 pairs.append((column, None))
-            elif before is not None and before.name in by_column:
-                stats = by_column[before.name]
+            elif stored_column is not None and stored_column.name in by_column:
+                stats = by_column[stored_column.name]
                 # Java's bounds of CHAR in ORC have blanks that the values lack.
-                if before.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
+                if stored_column.data_type.root is TypeRoot.CHAR and file.file_name.endswith(
+                    ".orc"
+                ):
                     stats = ColumnStats(null_count=stats.null_count)
-                pairs.append((column, before))
+                pairs.append((column, stored_column))
                 stored.append(stats)
         return stats_by_name(pairs, stored, file.row_count)
 

@@ -14,16 +14,16 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
-from stream_app.format.parquet.row_ranges import RowPlaces
 from stream_app.model.schema.data_type import DataField, DataType
 
-_PLACE = "\0place"
+_POSITION = "\0position"
 """A name that no column has."""
 ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 """The columns to read, and their counterparts in the file."""
@@ -51,7 +51,11 @@ class PartsOfCondition:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        pairs = [(now, then) for now, then in columns if now.name in self.names]
+        pairs = [
+            (column, stored_column)
+            for column, stored_column in columns
+            if column.name in self.names
+        ]
         return _PassingParts(self.condition, pairs) if pairs else None
 
 
@@ -64,15 +68,20 @@ class _PassingParts:
 
     @property
     def columns(self) -> list[tuple[str, DataType]]:
-        return [(then.name, then.data_type) for _, then in self.pairs if then is not None]
+        return [
+            (stored_column.name, stored_column.data_type)
+            for _, stored_column in self.pairs
+            if stored_column is not None
+        ]
 
     @property
     def judge(self) -> JudgeOfValues | None:
         are_as_today = all(
-            then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
-            for now, then in self.pairs
+            stored_column is not None
+            and stored_column.data_type.as_nullable() == column.data_type.as_nullable()
+            for column, stored_column in self.pairs
         )
-        names = {now.name for now, _ in self.pairs}
+        names = {column.name for column, _ in self.pairs}
         return self._rows if are_as_today and names == set(self.condition.columns.names) else None
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
@@ -81,16 +90,16 @@ class _PassingParts:
             for part in parts
         )
 
-    def _rows(self, values: pa.RecordBatch) -> RowPlaces:
-        fields = stored_fields(now for now, _ in self.pairs)
+    def _rows(self, values: pa.RecordBatch) -> Int64s:
+        fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
         columns = conformed_batch(values, pa.schema(stored)).columns
         numbered = pa.table(
             [*columns, pa.array(np.arange(values.num_rows))],
-            names=[*(field.name for field in fields), _PLACE],
+            names=[*(field.name for field in fields), _POSITION],
         )
-        passing: RowPlaces = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        passing: Int64s = numbered.filter(self.condition.expression).column(_POSITION).to_numpy()
         return passing
 
 
@@ -110,9 +119,13 @@ class PartsOfKeys:
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
-        for now, then in columns:
-            if now.name == self.name and then is not None and then.data_type == now.data_type:
-                return _PartsWithKeys((then.name, then.data_type), self.keys)
+        for column, stored_column in columns:
+            if (
+                column.name == self.name
+                and stored_column is not None
+                and stored_column.data_type == column.data_type
+            ):
+                return _PartsWithKeys((stored_column.name, stored_column.data_type), self.keys)
         return None
 
 

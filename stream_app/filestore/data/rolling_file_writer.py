@@ -124,7 +124,7 @@ class OpenDataFile(ABC):
         self._sink.close()
         self.new_files.file_io.sync(self._path)
         file = replace(self.describe(size, self._writer.statistics()), change_sum=self._sum)
-        return file if self._index is None else self._index.put_into(file)
+        return file if self._index is None else self._index.add_to(file)
 
     def abort(self) -> None:
         """Close without finishing, and delete. An error here must not hide the cause."""
@@ -295,11 +295,11 @@ class KeyValueFile(OpenDataFile):
         """
         for column in self._schema.fields:
             if not column.data_type.nullable and rows.column(column.name).null_count:
-                raise self._lacking(rows, column.name)
+                raise self._missing_column_error(rows, column.name)
         keys = [] if self._thin else [rows.column(name) for name in self._keys.names]
         return [*keys, *rows.columns]
 
-    def _lacking(self, rows: pa.Table, name: str) -> MergeError:
+    def _missing_column_error(self, rows: pa.Table, name: str) -> MergeError:
         first = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
         key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._keys.names)
         return MergeError(

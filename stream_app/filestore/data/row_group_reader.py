@@ -49,39 +49,39 @@ class RowGroupReader:
 
         Raises:
             CorruptFileError: a file cannot be read, or no file has a column's value of some row.
-            UnsupportedTableError: as `DataFileReader.read_placed`.
+            UnsupportedTableError: as `DataFileReader.read_numbered`.
         """
         if len(group.files) == 1:
             yield from self.files.read(group.files[0])
             return
         vector = self.files.vectors.get(group.anchor.file_name)
         if vector is None:
-            yield from (batch for _, batch in self._joined(group))
+            yield from (batch for _, batch in self._join_columns(group))
         else:
-            yield from live_rows(self._joined(group), vector, group.row_count)
+            yield from live_rows(self._join_columns(group), vector, group.row_count)
 
-    def _joined(self, group: RowGroup) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def _join_columns(self, group: RowGroup) -> Iterator[tuple[int, pa.RecordBatch]]:
         reader = self.files.reader
         by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
             having = tuple(file for file in group.files if reader.has_column(file, column))
-            by_files.setdefault(_worth_opening(having, group), []).append(column)
+            by_files.setdefault(_files_to_open(having, group), []).append(column)
         streams = [
-            self._columns(group, files, RowType(tuple(columns)))
+            self._read_columns(group, files, RowType(tuple(columns)))
             for files, columns in by_files.items()
         ]
-        place, names = 0, reader.layout_schema.names
-        for batches in _side_by_side(streams, group.row_count):
+        start, names = 0, reader.layout_schema.names
+        for batches in _zip_batches(streams, group.row_count):
             by_name = {
                 name: values
                 for batch in batches
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
             joined = [by_name[name] for name in names]
-            yield place, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
-            place += batches[0].num_rows
+            yield start, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
+            start += batches[0].num_rows
 
-    def _columns(
+    def _read_columns(
         self, group: RowGroup, files: Sequence[DataFileMeta], columns: RowType
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of columns that the same files have."""
@@ -89,17 +89,17 @@ class RowGroupReader:
         fields = [whole.layout_schema.field(name) for name in columns.names]
         reader = replace(whole, columns=columns, layout_schema=pa.schema(fields), parts=None)
         if not files:
-            for count in _counts(group.row_count, reader.batch_rows):
+            for count in _batch_sizes(group.row_count, reader.batch_rows):
                 nulls = [pa.nulls(count, field.type) for field in fields]
                 yield pa.RecordBatch.from_arrays(nulls, schema=reader.layout_schema)
         elif any(map(holds_blobs, files)):
-            _check_alike(files, columns)
-            yield from self._blobs(group, files, reader)
+            _check_all_blobs(files, columns)
+            yield from self._read_blobs(group, files, reader)
         else:
             owners = _owners(group, files, {}, columns)
-            yield from self._from_owners(group, files, owners, reader)
+            yield from self._read_from_owners(group, files, owners, reader)
 
-    def _from_owners(
+    def _read_from_owners(
         self,
         group: RowGroup,
         files: Sequence[DataFileMeta],
@@ -111,13 +111,13 @@ class RowGroupReader:
         for begin, end in pairwise(bounds):
             file = files[owners[begin]]
             skipped = group.first_row + begin - first_row(file)
-            for place, batch in reader.read_placed(self.files.path(file), file):
-                low = max(skipped - place, 0)
-                high = min(skipped + end - begin - place, batch.num_rows)
+            for start, batch in reader.read_numbered(self.files.path(file), file):
+                low = max(skipped - start, 0)
+                high = min(skipped + end - begin - start, batch.num_rows)
                 if low < high:
                     yield batch.slice(low, high - low)
 
-    def _blobs(
+    def _read_blobs(
         self, group: RowGroup, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[pa.RecordBatch]:
         """Yield a column of BLOBs; records of older files are not read where a newer one has the
@@ -132,18 +132,18 @@ class RowGroupReader:
             owners = _owners(group, files, indexes, reader.columns)
             rows = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
-            places = rows + offsets[owners]
+            file_rows = rows + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
             for number, index in indexes.items():
                 owned = owners == number
-                sizes[owned] = index.sizes()[places[owned]]
+                sizes[owned] = index.sizes()[file_rows[owned]]
             for begin, end in blob_windows(sizes, reader.batch_rows):
-                window, at = owners[begin:end], places[begin:end]
+                window, window_rows = owners[begin:end], file_rows[begin:end]
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
                 for number in np.unique(window[window != _NOBODY]).tolist():
                     owned = window == number
                     with reader.errors_of(self.files.path(files[number])):
-                        values = indexes[number].values(sources[number], at[owned])
+                        values = indexes[number].values(sources[number], window_rows[owned])
                     order[owned] = sum(map(len, parts)) + np.arange(len(values))
                     parts.append(values)
                 values = pa.concat_arrays(parts).take(pa.array(order))
@@ -155,7 +155,7 @@ class RowGroupReader:
         return reader.file_io.open_input(path)
 
 
-def _check_alike(files: Sequence[DataFileMeta], columns: RowType) -> None:
+def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
     others = [file.file_name for file in files if not holds_blobs(file)]
     if others:
         raise UnsupportedTableError(
@@ -164,7 +164,7 @@ def _check_alike(files: Sequence[DataFileMeta], columns: RowType) -> None:
         )
 
 
-def _worth_opening(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
+def _files_to_open(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
     """Return the newest files; none behind one that has all rows itself."""
     for number, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
@@ -212,12 +212,12 @@ def _owners(
     return owners
 
 
-def _counts(rows: int, most: int) -> Iterator[int]:
+def _batch_sizes(rows: int, most: int) -> Iterator[int]:
     for begin in range(0, rows, most):
         yield min(most, rows - begin)
 
 
-def _side_by_side(
+def _zip_batches(
     streams: Sequence[Iterator[pa.RecordBatch]], row_count: int
 ) -> Iterator[list[pa.RecordBatch]]:
     """Yield batches of all streams with the same rows; `row_count` rows together.

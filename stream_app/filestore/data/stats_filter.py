@@ -50,9 +50,9 @@ class StatsFilter:
         # Arrow prunes a dataset's fragments by their guarantees, without opening files.
         fragments = [
             _FORMAT.make_fragment(
-                str(place), _NO_FILES, partition_expression=self._guarantee(stats)
+                str(index), _NO_FILES, partition_expression=self._guarantee(stats)
             )
-            for place, stats in enumerate(candidates)
+            for index, stats in enumerate(candidates)
         ]
         if not fragments:
             return []
@@ -114,17 +114,19 @@ def stats_by_name(
     """
     remaining = iter(stored)
     return {
-        now.name: ColumnStats(null_count=row_count)
-        if then is None
-        else _as_of_today(next(remaining), then.data_type, now.data_type)
-        for now, then in columns
+        column.name: ColumnStats(null_count=row_count)
+        if stored_column is None
+        else _with_current_type(next(remaining), stored_column.data_type, column.data_type)
+        for column, stored_column in columns
     }
 
 
-def _as_of_today(stats: ColumnStats, then: DataType, now: DataType) -> ColumnStats:
-    if not keeps_values(then, now):
+def _with_current_type(
+    stats: ColumnStats, stored_type: DataType, current_type: DataType
+) -> ColumnStats:
+    if not keeps_values(stored_type, current_type):
         return UNKNOWN_STATS
-    if now.root is not TypeRoot.DECIMAL:
+    if current_type.root is not TypeRoot.DECIMAL:
         return stats
     low, high = (
         Decimal(value) if isinstance(value, int) else value

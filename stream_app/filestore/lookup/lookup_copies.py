@@ -54,11 +54,11 @@ def local_copies_folder() -> Path:
 def copies_bytes(root: Path) -> int:
     """Return the bytes of all tables' copies on this machine."""
     with contextlib.suppress(OSError):  # the folder does not exist
-        return sum(copy.size for folder in root.iterdir() for copy in _kept(folder))
+        return sum(copy.size for folder in root.iterdir() for copy in _kept_copies(folder))
     return 0
 
 
-def _uncounted(_: Mapping[str, int]) -> None:
+def _ignore_counts(_: Mapping[str, int]) -> None:
     """Count nothing."""
 
 
@@ -103,7 +103,7 @@ class LookupCopies:
     retention_ms: int
     most_bytes: int | None
     clock: Clock
-    count: Callable[[Mapping[str, int]], None] = field(default=_uncounted, compare=False)
+    count: Callable[[Mapping[str, int]], None] = field(default=_ignore_counts, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
         """Return the copy of a data file, or None. It deletes a damaged copy."""
@@ -123,7 +123,7 @@ class LookupCopies:
                 self.forget(file, error)
             return None
         with contextlib.suppress(OSError):  # it is read-only, or being deleted
-            self._keep(folder)
+            self._renew(folder)
         return copy
 
     def make(
@@ -134,7 +134,7 @@ class LookupCopies:
         Raises:
             CorruptFileError: the rows cannot be read.
         """
-        self.tidy()
+        self.delete_outdated()
         try:
             with self._unfinished() as unfinished:
                 write_copy(
@@ -142,10 +142,10 @@ class LookupCopies:
                     rows,
                     file.row_count,
                     hashes_of=hashes_of,
-                    most_bytes=self._room(),
+                    most_bytes=self._size_max(),
                 )
                 self.count({MADE: 1, COPIED_BYTES: _size(unfinished)})
-                self._keep(unfinished)
+                self._renew(unfinished)
                 with contextlib.suppress(OSError):  # another task has made the copy
                     unfinished.rename(self._table_folder / file.name)
         except TooLargeError:
@@ -155,7 +155,7 @@ class LookupCopies:
                 "no local copy of %s for look-ups, which read it itself: %s", file.path, error
             )
             return None
-        self.tidy()
+        self.delete_outdated()
         return self._find(file)
 
     def forget(self, file: CopiedFile, error: Exception) -> None:
@@ -164,14 +164,14 @@ class LookupCopies:
         self.count({DAMAGED: 1})
         self._delete(self._table_folder / file.name)
 
-    def tidy(self) -> None:
+    def delete_outdated(self) -> None:
         """Delete outdated copies of every table, and this table's copies beyond its limit."""
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other in sorted(self.root.iterdir()):
                 is_own = other == self._table_folder
                 most = self.most_bytes if is_own else None
                 now_ms = self.clock.now_ms()
-                for copy in copies_to_delete(_kept(other), now_ms=now_ms, most_bytes=most):
+                for copy in copies_to_delete(_kept_copies(other), now_ms=now_ms, most_bytes=most):
                     was_whole = not copy.name.startswith(_UNFINISHED)
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})
@@ -194,7 +194,7 @@ class LookupCopies:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _room(self) -> int:
+    def _size_max(self) -> int:
         """Return the maximum size of a copy, half of the disk's free bytes."""
         room = shutil.disk_usage(self._table_folder).free // 2
         return room if self.most_bytes is None else min(room, self.most_bytes)
@@ -205,7 +205,7 @@ class LookupCopies:
             if folder.stat().st_uid != os.getuid():
                 raise PermissionError(f"{folder} belongs to another user")
 
-    def _keep(self, folder: Path) -> None:
+    def _renew(self, folder: Path) -> None:
         until_s = (self.clock.now_ms() + self.retention_ms) / 1000
         os.utime(folder, (until_s, until_s))
 
@@ -220,7 +220,7 @@ class LookupCopies:
         return True
 
 
-def _kept(folder: Path) -> Iterator[KeptCopy]:
+def _kept_copies(folder: Path) -> Iterator[KeptCopy]:
     with contextlib.suppress(OSError):  # another task deletes it
         for copy in folder.iterdir():
             with contextlib.suppress(OSError):

@@ -26,8 +26,8 @@ HashesOf = Callable[[pa.RecordBatch], MurmurHashes]
 BROKEN = (OSError, ValueError, IndexError, EOFError)
 """Errors from reading a damaged copy; `pa.ArrowInvalid` is a ValueError."""
 _ROWS, _INDEX, _STARTS = "rows.arrow", "index.npy", "starts.npy"
-_PLACE_BITS = np.uint64(32)
-_PLACE_MASK = np.uint64((1 << 32) - 1)
+_POSITION_BITS = np.uint64(32)
+_POSITION_MASK = np.uint64((1 << 32) - 1)
 
 
 class TooLargeError(Exception):
@@ -39,7 +39,7 @@ class LookupCopy:
     """A copy of n rows in m batches.
 
     Attributes:
-        starts: int64 [m + 1]; the place of each batch's first row, then n.
+        starts: int64 [m + 1]; the position of each batch's first row, then n.
         index: uint64 [n], ascending.
     """
 
@@ -66,13 +66,14 @@ class LookupCopy:
     def rows_of(
         self, hashes: MurmurHashes, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """Return the rows whose key has one of the hashes, in the file's order, and their places.
+        """Return the rows whose key has one of the hashes, in the file's order, and their
+        positions in it.
 
         Three rows, of which the second has the only wanted hash::
 
             index    [1 << 32 | 2, 5 << 32 | 1, 9 << 32 | 0]
             hashes   [5]
-            places   [1]
+            positions [1]
 
         Args:
             names: the columns of the rows.
@@ -80,25 +81,25 @@ class LookupCopy:
         Raises:
             BROKEN: the copy is damaged.
         """
-        places = self._places(hashes)
-        bounds = np.searchsorted(places, self.starts)
+        positions = self._positions(hashes)
+        bounds = np.searchsorted(positions, self.starts)
         for number in np.flatnonzero(np.diff(bounds)).tolist():
-            batch_places = places[bounds[number] : bounds[number + 1]]
+            batch_positions = positions[bounds[number] : bounds[number + 1]]
             batch = self.batches.get_batch(number).select(names)
-            yield batch.take(pa.array(batch_places - self.starts[number])), batch_places
+            yield batch.take(pa.array(batch_positions - self.starts[number])), batch_positions
 
-    def _places(self, hashes: MurmurHashes) -> Indices:
-        least = np.unique(hashes).astype(np.uint64) << _PLACE_BITS
+    def _positions(self, hashes: MurmurHashes) -> Indices:
+        least = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
         begins = np.searchsorted(self.index, least)
         inside = begins < len(self.index)
         least, begins = least[inside], begins[inside]
-        is_there = self.index[begins] <= least | _PLACE_MASK
+        is_there = self.index[begins] <= least | _POSITION_MASK
         least, begins = least[is_there], begins[is_there]
-        counts = np.searchsorted(self.index, least | _PLACE_MASK, side="right") - begins
+        counts = np.searchsorted(self.index, least | _POSITION_MASK, side="right") - begins
         skipped = np.cumsum(counts) - counts
         entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
-        places = np.sort(self.index[entries] & _PLACE_MASK)
-        return places.astype(np.int64)
+        positions = np.sort(self.index[entries] & _POSITION_MASK)
+        return positions.astype(np.int64)
 
 
 def write_copy(
@@ -131,7 +132,7 @@ def write_copy(
             writer.write_batch(batch)
             begin, end = starts[-1], starts[-1] + batch.num_rows
             hashes = hashes_of(batch).astype(np.uint64)
-            index[begin:end] = hashes << _PLACE_BITS | np.arange(begin, end, dtype=np.uint64)
+            index[begin:end] = hashes << _POSITION_BITS | np.arange(begin, end, dtype=np.uint64)
             starts.append(end)
         assert writer is not None, "a data file has rows"
         writer.close()

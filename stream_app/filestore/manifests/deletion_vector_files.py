@@ -96,7 +96,7 @@ class DeletionVectorFiles:
                 fix=_RESTORE,
             )
         try:
-            return decode_deletion_vectors(data, list(_chosen(entry, data_files)))
+            return decode_deletion_vectors(data, list(_choose_vectors(entry, data_files)))
         except CorruptFileError as error:
             raise CorruptFileError(error.problem, where=path, fix=error.fix) from error
 
@@ -139,7 +139,7 @@ class DeletionVectorFiles:
         return self.paths.index_file(entry.partition, entry.bucket, entry.index_file)
 
 
-def _chosen(
+def _choose_vectors(
     entry: IndexManifestEntry, data_files: Collection[str] | None
 ) -> Iterator[DeletionVectorMeta]:
     for meta in entry.index_file.deletion_vectors or ():

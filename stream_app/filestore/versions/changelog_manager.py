@@ -73,11 +73,11 @@ class ChangelogManager:
         self._write_hints(self.ids())
 
     def _write_hints(self, ids: list[int]) -> None:
-        for name, place in ((_LATEST, -1), (_EARLIEST, 0)):
+        for name, index in ((_LATEST, -1), (_EARLIEST, 0)):
             path = f"{self.root}/changelog/{name}"
             with contextlib.suppress(OSError):  # readers then list the folder
                 if ids:
-                    self.file_io.overwrite(path, str(ids[place]).encode())
+                    self.file_io.overwrite(path, str(ids[index]).encode())
                 else:
                     self.file_io.delete(path)
                     self.sync_deletions()

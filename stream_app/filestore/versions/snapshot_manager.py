@@ -124,9 +124,9 @@ class SnapshotManager:
                     return self.snapshot(number)
                 except FileNotFoundError:
                     continue
-        return self._listed()
+        return self._latest_listed()
 
-    def _listed(self) -> Snapshot | None:
+    def _latest_listed(self) -> Snapshot | None:
         ids = self.ids()
         while ids:
             try:
@@ -183,7 +183,7 @@ class SnapshotManager:
                 self._write_hint(_LATEST, snapshot_id)
             return None
 
-    def make_up_earliest_hint(self) -> None:
+    def restore_earliest_hint(self) -> None:
         """Write the hint EARLIEST, if it does not exist."""
         if self._hint(_EARLIEST) is None and (ids := self.ids()):
             self._write_hint(_EARLIEST, ids[0])

@@ -57,7 +57,7 @@ _BLOCK = fastavro.parse_schema(
 )
 
 
-def _same(data: bytes) -> bytes:
+def _identity(data: bytes) -> bytes:
     return data
 
 
@@ -87,8 +87,8 @@ def _unsnappy(data: bytes) -> bytes:
     compressed, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
     # A snappy block begins with its uncompressed length, as a varint.
     length = 0
-    for place, byte in enumerate(compressed):
-        length |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(compressed):
+        length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
     content: bytes = pa.decompress(compressed, length, codec="snappy", asbytes=True)
@@ -108,14 +108,14 @@ _CODEC_NAMES = {
 """Values of ``manifest.compression`` and what Avro calls them."""
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _zstd,
-    "null": _same,
+    "null": _identity,
     "deflate": _deflate,
     "snappy": _snappy,
     "bzip2": bz2.compress,
 }
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _unzstd,
-    "null": _same,
+    "null": _identity,
     "deflate": lambda data: zlib.decompress(data, wbits=_RAW_DEFLATE),
     "snappy": _unsnappy,
     "bzip2": bz2.decompress,
@@ -220,7 +220,7 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
         CorruptFileError: the bytes are not a complete Avro container file.
     """
     try:
-        yield from _read(data)
+        yield from _read_blocks(data)
     except Exception as error:
         # Damaged bytes make fastavro and the codecs raise arbitrary exceptions, so no narrower list
         # would be complete.
@@ -231,7 +231,7 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
         ) from error
 
 
-def _read(data: bytes) -> Iterator[list[dict[str, Any]]]:
+def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     """Yield the records of each block, and check the digest after the last one."""
     if data[: len(_MAGIC)] != _MAGIC:
         raise ValueError("it does not begin as one")

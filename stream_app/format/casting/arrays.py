@@ -20,10 +20,10 @@ _SHOWN_CHARACTERS = 60
 
 
 class CastError(ValueError):
-    """A value has no counterpart in the wanted type. Paimon's readers fail on it as well."""
+    """A value has no counterpart in the target type. Paimon's readers fail on it as well."""
 
 
-def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
+def refuse_where(values: pa.Array, refused: Any, target: DataType) -> None:
     """Check that no value is refused.
 
     Args:
@@ -39,7 +39,7 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
     shown = repr(values.filter(mask)[0].as_py())
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
-    raise CastError(f"{shown} is not a valid {wanted.as_nullable()}")
+    raise CastError(f"{shown} is not a valid {target.as_nullable()}")
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:

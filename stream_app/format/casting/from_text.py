@@ -42,16 +42,16 @@ _EXPONENT_DIGITS_MAX = 10
 _EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_boolean(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``true``, ``t``, ``yes``, ``y``, ``1`` and their opposites, in any case."""
     lowered = pc.utf8_lower(values)
     true = pc.is_in(lowered, pa.array(_TRUE))
     false = pc.is_in(lowered, pa.array(_FALSE))
-    refuse_where(values, pc.invert(pc.or_(true, false)), wanted)
+    refuse_where(values, pc.invert(pc.or_(true, false)), target)
     return pc.if_else(values.is_valid(), true, pa.scalar(None, pa.bool_()))
 
 
-def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse integers, truncate digits after a point, and refuse integers out of range.
 
     Four texts::
@@ -65,27 +65,27 @@ def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
     matched = pc.extract_regex(values, _INTEGER)
     sign, whole = regex_group(matched, "sign"), regex_group(matched, "whole")
     only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
-    refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(only_sign, False)), wanted)
+    refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(only_sign, False)), target)
     digits = pc.utf8_ltrim(whole, "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
-    refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), wanted)
+    refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target)
     minus = pc.if_else(pc.equal(sign, "-"), "-", "")
     numbers = pc.binary_join_element_wise(minus, digits, "").cast(pa.decimal128(_LONG_DIGITS, 0))
-    limit = _LIMITS[wanted.root]
+    limit = _LIMITS[target.root]
     low, high = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
-    refuse_where(values, pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), wanted)
-    return numbers.cast(arrow_type(wanted))
+    refuse_where(values, pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), target)
+    return numbers.cast(arrow_type(target))
 
 
-def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
     if not pc.all(usual).as_py():
-        values = _one_by_one(values, lambda text: _plain_float(text, wanted), pa.string())
-    return values.cast(arrow_type(wanted))
+        values = _parse_each(values, lambda text: _plain_float(text, target), pa.string())
+    return values.cast(arrow_type(target))
 
 
-def _plain_float(text: str, wanted: DataType) -> str:
+def _plain_float(text: str, target: DataType) -> str:
     """Rewrite a text so that Arrow parses it as Java parses the original."""
     stripped = text.strip(_BLANKS)
     unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
@@ -96,60 +96,60 @@ def _plain_float(text: str, wanted: DataType) -> str:
         return number
     if _HEX_FLOAT.fullmatch(number):
         return repr(float.fromhex(number))
-    raise _refusal(text, wanted)
+    raise _refusal(text, target)
 
 
-def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse decimals, rounded half up; a number with too many digits becomes null."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
-        return _one_by_one(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
-    return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), wanted)
+        return _parse_each(values, lambda text: _decimal(text, target), arrow_type(target))
+    return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
 
 
-def _decimal(text: str, wanted: DataType) -> decimal.Decimal | None:
+def _decimal(text: str, target: DataType) -> decimal.Decimal | None:
     """Parse a decimal of any length, with or without exponent."""
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"
     if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:
-        raise _refusal(text, wanted)
+        raise _refusal(text, target)
     number = decimal.Decimal(mantissa)
     shift = int(exponent or "0")
     if not number:
         return decimal.Decimal(0)
-    if number.adjusted() + shift >= wanted.precision - wanted.scale:
+    if number.adjusted() + shift >= target.precision - target.scale:
         return None
-    if number.adjusted() + shift < -wanted.scale - 1:
+    if number.adjusted() + shift < -target.scale - 1:
         return decimal.Decimal(0)
     exact = decimal.Context(prec=max(_EXACT.prec, len(number.as_tuple().digits)))
     rounded = number.scaleb(shift, exact).quantize(
-        decimal.Decimal(1).scaleb(-wanted.scale), decimal.ROUND_HALF_UP, exact
+        decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, exact
     )
-    return rounded if rounded.adjusted() < wanted.precision - wanted.scale else None
+    return rounded if rounded.adjusted() < target.precision - target.scale else None
 
 
-def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Cut bytes, or the UTF-8 of texts, at the wanted length; pad BINARY with zeros."""
+def to_bytes(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    """Cut bytes, or the UTF-8 of texts, at the target length; pad BINARY with zeros."""
     values = values.cast(pa.binary())
     lengths = pc.binary_length(values)
-    if (pc.max(lengths).as_py() or 0) > wanted.length:
-        values = pc.binary_slice(values, 0, wanted.length)
-    if wanted.root is TypeRoot.BINARY and (pc.min(lengths).as_py() or 0) < wanted.length:
-        zeros = pc.binary_repeat(b"\0", pc.subtract(wanted.length, pc.binary_length(values)))
+    if (pc.max(lengths).as_py() or 0) > target.length:
+        values = pc.binary_slice(values, 0, target.length)
+    if target.root is TypeRoot.BINARY and (pc.min(lengths).as_py() or 0) < target.length:
+        zeros = pc.binary_repeat(b"\0", pc.subtract(target.length, pc.binary_length(values)))
         values = pc.binary_join_element_wise(values, zeros, b"")
     return values
 
 
-def _one_by_one(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
+def _parse_each(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
     """Convert texts one by one, for batches that have a text of unusual form."""
     encoded = values.dictionary_encode()
     distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)
     return distinct.take(encoded.indices)
 
 
-def _refusal(text: str, wanted: DataType) -> CastError:
+def _refusal(text: str, target: DataType) -> CastError:
     try:
-        refuse_where(pa.array([text]), [True], wanted)
+        refuse_where(pa.array([text]), [True], target)
     except CastError as error:
         return error
     raise AssertionError

@@ -19,7 +19,7 @@ def cast_with_members(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     if not pa.types.is_nested(data_type):
         return values.cast(data_type)
     nullable = values.cast(_with_nulls(data_type))
-    return _without_hidden_nulls(nullable, pa.field("", data_type), _falses(nullable))
+    return _without_hidden_nulls(nullable, pa.field("", data_type), _all_false(nullable))
 
 
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:
@@ -28,11 +28,11 @@ def without_hidden_nulls(rows: pa.Table) -> pa.Table:
     Raises:
         pa.ArrowInvalid: another NOT NULL member is null.
     """
-    for place, column in enumerate(rows.columns):
+    for index, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type) and column.null_count:
             chunks = [cast_with_members(chunk, column.type) for chunk in column.chunks]
             changed = pa.chunked_array(chunks, column.type)
-            rows = rows.set_column(place, rows.schema.field(place), changed)
+            rows = rows.set_column(index, rows.schema.field(index), changed)
     return rows
 
 
@@ -44,8 +44,8 @@ def with_hidden_nulls(values: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
     if not pa.types.is_nested(data_type):
         return pa.concat_arrays([values, values.slice(0, 0)]) if values.offset else values
-    inside = map(with_hidden_nulls, _inside(values))
-    return _repeated(values, data_type, *inside, nulls=nulls)
+    members = map(with_hidden_nulls, _members(values))
+    return _with_members(values, data_type, *members, nulls=nulls)
 
 
 def _without_hidden_nulls(values: pa.Array, field: pa.Field, hidden: pa.BooleanArray) -> pa.Array:
@@ -68,22 +68,22 @@ def _without_hidden_nulls(values: pa.Array, field: pa.Field, hidden: pa.BooleanA
         ]
         return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
     if pa.types.is_nested(data_type):
-        inside = [
-            _without_hidden_nulls(member, field, _falses(member))
-            for member, field in zip(_inside(values), _member_fields(data_type), strict=True)
+        members = [
+            _without_hidden_nulls(member, field, _all_false(member))
+            for member, field in zip(_members(values), _member_fields(data_type), strict=True)
         ]
-        return _repeated(values, data_type, *inside, nulls=nulls)
+        return _with_members(values, data_type, *members, nulls=nulls)
     if nulls is None and values.null_count:
         buffers = [None, *values.buffers()[1:]]
         return pa.Array.from_buffers(data_type, len(values), buffers, 0, values.offset)
     return values
 
 
-def _falses(values: pa.Array) -> pa.BooleanArray:
+def _all_false(values: pa.Array) -> pa.BooleanArray:
     return pa.repeat(pa.scalar(False), len(values))
 
 
-def _inside(values: pa.Array) -> list[pa.Array]:
+def _members(values: pa.Array) -> list[pa.Array]:
     """Return the keys and values of a MAP, or the elements of an ARRAY."""
     return [values.keys, values.items] if pa.types.is_map(values.type) else [values.values]
 
@@ -94,12 +94,12 @@ def _member_fields(data_type: pa.DataType) -> list[pa.Field]:
     return [data_type.value_field]
 
 
-def _repeated(
-    values: pa.Array, data_type: pa.DataType, *inside: pa.Array, nulls: pa.BooleanArray | None
+def _with_members(
+    values: pa.Array, data_type: pa.DataType, *members: pa.Array, nulls: pa.BooleanArray | None
 ) -> pa.Array:
     """Return maps or arrays with the lengths of `values` and other members."""
     kind = pa.MapArray if pa.types.is_map(data_type) else pa.ListArray
-    return kind.from_arrays(pc.add(values.offsets, 0), *inside, type=data_type, mask=nulls)
+    return kind.from_arrays(pc.add(values.offsets, 0), *members, type=data_type, mask=nulls)
 
 
 def _with_nulls(data_type: pa.DataType) -> pa.DataType:

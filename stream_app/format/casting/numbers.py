@@ -32,36 +32,36 @@ _HUGE = 1e38
 """From here on, a number has more digits than a DECIMAL can have."""
 
 
-def integer_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def integer_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Keep the low bits."""
-    kind = arrow_type(wanted)
+    kind = arrow_type(target)
     return array_of_numbers(numbers_of(values).astype(kind.to_pandas_dtype()), values, kind)
 
 
-def integer_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def integer_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert to the nearest floating-point number."""
-    return _floats(numbers_of(values), values, wanted)
+    return _floats(numbers_of(values), values, target)
 
 
-def float_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def float_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Cut towards zero; TINYINT and SMALLINT get the low bits of the INT."""
-    kind = arrow_type(wanted)
-    longs = wanted.root is TypeRoot.BIGINT
-    integers = _saturated(numbers_of(values).astype(np.float64), longs=longs)
+    kind = arrow_type(target)
+    longs = target.root is TypeRoot.BIGINT
+    integers = _saturate(numbers_of(values).astype(np.float64), longs=longs)
     return array_of_numbers(integers.astype(kind.to_pandas_dtype()), values, kind)
 
 
-def float_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def float_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert to the nearest number of the other width, or to infinity."""
-    return _floats(numbers_of(values), values, wanted)
+    return _floats(numbers_of(values), values, target)
 
 
-def boolean_to_number(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def boolean_to_number(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert true to 1 and false to 0."""
     bits = values.cast(pa.int8())
-    if wanted.root is TypeRoot.DECIMAL:
-        return fitted_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
-    return bits.cast(arrow_type(wanted))
+    if target.root is TypeRoot.DECIMAL:
+        return fitted_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
+    return bits.cast(arrow_type(target))
 
 
 def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
@@ -69,25 +69,25 @@ def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
     return pc.not_equal(values, pa.scalar(0, values.type))
 
 
-def integer_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def integer_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert integers to decimals; a number with too many digits becomes null."""
-    return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
+    return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
 
 
-def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert to the shortest decimal that identifies the DOUBLE, rounded half up."""
     doubles = values.cast(pa.float64())
     numbers: Doubles = numbers_of(doubles)
-    refuse_where(values, ~np.isfinite(numbers), wanted)
+    refuse_where(values, ~np.isfinite(numbers), target)
     sizes = np.abs(numbers)
     # A DOUBLE has 17 digits, so each of the two scales holds all digits of its numbers.
     coarse, fine = sizes >= 1, sizes < 1
     texts = doubles.cast(pa.string())
     large = _decimals(texts, coarse & (sizes < _HUGE), scale=36)
     small = _decimals(texts, fine & (sizes >= _TINY), scale=75)
-    zero = pa.scalar(Decimal(0), arrow_type(wanted))
+    zero = pa.scalar(Decimal(0), arrow_type(target))
     merged = pc.if_else(
-        pa.array(coarse), fitted_decimal(large, wanted), fitted_decimal(small, wanted)
+        pa.array(coarse), fitted_decimal(large, target), fitted_decimal(small, target)
     )
     merged = pc.if_else(pa.array(sizes < _TINY), zero, merged)
     return pc.if_else(values.is_valid(), merged, pa.scalar(None, merged.type))
@@ -99,45 +99,45 @@ def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
     return chosen_texts.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 
-def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def decimal_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Change precision and scale, rounded half up; a number with too many digits becomes null."""
-    return fitted_decimal(_wide(values), wanted)
+    return fitted_decimal(_widen(values), target)
 
 
-def _wide(values: pa.Array) -> pa.Array:
+def _widen(values: pa.Array) -> pa.Array:
     """Widen the decimals, for rounding and another scale."""
     return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
 
 
-def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
-    """Round decimals half up to the wanted type; a number with too many digits becomes null.
+def fitted_decimal(values: pa.Array, target: DataType) -> pa.Array:
+    """Round decimals half up to the target type; a number with too many digits becomes null.
 
     Args:
         values: decimals of type `decimal256`, with at most 38 digits before the point.
     """
-    if values.type.scale > wanted.scale:
-        values = pc.round(values, wanted.scale, round_mode="half_towards_infinity")
-    values = values.cast(pa.decimal256(_WIDE_DIGITS, wanted.scale))
-    most = pa.scalar(Decimal(10 ** (wanted.precision - wanted.scale)), values.type)
+    if values.type.scale > target.scale:
+        values = pc.round(values, target.scale, round_mode="half_towards_infinity")
+    values = values.cast(pa.decimal256(_WIDE_DIGITS, target.scale))
+    most = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
     too_long = pc.greater_equal(pc.abs(values), most)
     values = pc.if_else(too_long, pa.scalar(None, values.type), values)
-    return values.cast(arrow_type(wanted))
+    return values.cast(arrow_type(target))
 
 
-def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def decimal_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Cut towards zero, and keep the low bits."""
-    kind = arrow_type(wanted)
-    integers = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
+    kind = arrow_type(target)
+    integers = pc.trunc(_widen(values)).cast(pa.decimal128(38, 0))
     return array_of_numbers(low_words(integers).astype(kind.to_pandas_dtype()), values, kind)
 
 
-def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def decimal_to_float(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Convert as Java does, which divides short DECIMALs and parses the text of long ones."""
     if stored.precision <= _COMPACT_DIGITS:
         doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
     else:
         doubles = numbers_of(values.cast(pa.string()).cast(pa.float64()))
-    return _floats(doubles, values, wanted)
+    return _floats(doubles, values, target)
 
 
 def low_words(decimals: pa.Array) -> Int64s:
@@ -149,7 +149,7 @@ def low_words(decimals: pa.Array) -> Int64s:
     return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
 
 
-def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
+def _saturate(numbers: Doubles, *, longs: bool) -> Int64s:
     low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
     truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
     above, below = truncated >= float(high), truncated <= float(low)
@@ -157,8 +157,8 @@ def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
     return np.where(above, high, np.where(below, low, inside))
 
 
-def _floats(numbers: Doubles, like: pa.Array, wanted: DataType) -> pa.Array:
-    assert wanted.root in FLOAT_ROOTS, wanted
-    kind = arrow_type(wanted)
+def _floats(numbers: Doubles, like: pa.Array, target: DataType) -> pa.Array:
+    assert target.root in FLOAT_ROOTS, target
+    kind = arrow_type(target)
     with np.errstate(over="ignore"):  # a number beyond FLOAT's range becomes infinity
         return array_of_numbers(numbers.astype(kind.to_pandas_dtype()), like, kind)

@@ -30,9 +30,9 @@ from stream_app.model.schema.data_type import (
 from stream_app.model.schema.type_members import members
 
 Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
-"""Values [n] of the stored type's Arrow type → values [n] of the wanted one's; nulls stay.
+"""Values [n] of the stored type's Arrow type → values [n] of the target type's; nulls stay.
 
-Args: values, the stored type, the wanted type. Raises `CastError` for a value without counterpart.
+Args: values, the stored type, the target type. Raises `CastError` for a value without counterpart.
 """
 
 _BOOLEAN = frozenset({TypeRoot.BOOLEAN})
@@ -77,74 +77,74 @@ _RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
     (_TIME, TIMESTAMP_ROOTS, times.time_to_timestamp),
 )
 _BY_ROOTS = {
-    (stored, wanted): cast for from_, to, cast in _RULES for stored in from_ for wanted in to
+    (stored, target): cast for from_, to, cast in _RULES for stored in from_ for target in to
 }
 _WHOLE_TEXTS_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
 """Paimon turns these into STRING alone, and into no VARCHAR(n)."""
 
 
-def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
+def cast_rule(stored: DataType, target: DataType) -> Cast | None:
     """Return the rule for two types that differ in more than nullability; None without one."""
-    if stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS:
-        is_whole = wanted.root is TypeRoot.VARCHAR and wanted.length == STRING_MAX
-        return _BY_ROOTS[stored.root, wanted.root] if is_whole else None
-    return _BY_ROOTS.get((stored.root, wanted.root))
+    if stored.root in _WHOLE_TEXTS_ONLY and target.root in STRING_ROOTS:
+        is_whole = target.root is TypeRoot.VARCHAR and target.length == STRING_MAX
+        return _BY_ROOTS[stored.root, target.root] if is_whole else None
+    return _BY_ROOTS.get((stored.root, target.root))
 
 
-def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
-    """Return whether files that hold a column as `stored` can be read as `wanted`."""
-    if stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None:
+def can_be_read_as(stored: DataType, target: DataType) -> bool:
+    """Return whether files that hold a column as `stored` can be read as `target`."""
+    if stored.fits_into(target, by_ids=True) or cast_rule(stored, target) is not None:
         return True
     stored_types = {member.field_id: member.data_type for member in members(stored)}
     return (
         stored.is_nested
-        and stored.root is wanted.root
-        and stored.length == wanted.length
+        and stored.root is target.root
+        and stored.length == target.length
         and all(
-            _can_be_member(stored_types.get(now.field_id), now.data_type) for now in members(wanted)
+            _can_be_member(stored_types.get(now.field_id), now.data_type) for now in members(target)
         )
     )
 
 
-def can_become(stored: DataType, wanted: DataType) -> bool:
+def can_become(stored: DataType, target: DataType) -> bool:
     """Return whether a column's type may change, so that each reader can still read its files.
 
     Paimon converts times to STRING, but not to STRING NOT NULL.
     """
-    is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS
-    return can_be_read_as(stored, wanted) and (wanted.nullable or not is_text_of_time)
+    is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and target.root in STRING_ROOTS
+    return can_be_read_as(stored, target) and (target.nullable or not is_text_of_time)
 
 
-def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
+def _can_be_member(stored: DataType | None, target: DataType) -> bool:
     """Return whether a nested member can be read as another type; None: files lack the member."""
     if stored is None:
-        return wanted.nullable
-    return can_be_read_as(stored, wanted) and (wanted.nullable or not stored.nullable)
+        return target.nullable
+    return can_be_read_as(stored, target) and (target.nullable or not stored.nullable)
 
 
-def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def read_as(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Convert values from one type to another; `can_be_read_as` lists the possible pairs.
 
     Raises:
         CastError: a value has no counterpart.
     """
-    if stored.fits_into(wanted, by_ids=True):
+    if stored.fits_into(target, by_ids=True):
         # Nested nullability, which is part of Arrow's types, may differ.
-        return cast_with_members(values, arrow_type(wanted)) if wanted.is_nested else values
-    rule = cast_rule(stored, wanted)
+        return cast_with_members(values, arrow_type(target)) if target.is_nested else values
+    rule = cast_rule(stored, target)
     if rule is not None:
-        return rule(values, stored, wanted)
+        return rule(values, stored, target)
     assert stored.is_nested, "it was asked before"
-    return _rebuilt(values, stored, wanted)
+    return _cast_nested(values, stored, target)
 
 
-def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return nested values with another type's members, found by id; missing ones are null."""
-    kind = arrow_type(wanted)
+    kind = arrow_type(target)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
-    if wanted.root is TypeRoot.ROW:
+    if target.root is TypeRoot.ROW:
         inside = values.flatten()
-    elif wanted.root is TypeRoot.MAP:
+    elif target.root is TypeRoot.MAP:
         inside = [values.items, values.keys]
     else:
         inside = [values.values]
@@ -152,19 +152,19 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         member.field_id: (member.data_type, column)
         for member, column in zip(members(stored), inside, strict=True)
     }
-    length = len(values if wanted.root is TypeRoot.ROW else inside[0])
+    length = len(values if target.root is TypeRoot.ROW else inside[0])
     inner = []
-    for wanted_member in members(wanted):
-        if wanted_member.field_id in stored_members:
-            data_type, column = stored_members[wanted_member.field_id]
-            member = read_as(column, data_type, wanted_member.data_type)
-            inner.append(cast_with_members(member, arrow_type(wanted_member.data_type)))
+    for target_member in members(target):
+        if target_member.field_id in stored_members:
+            data_type, column = stored_members[target_member.field_id]
+            member = read_as(column, data_type, target_member.data_type)
+            inner.append(cast_with_members(member, arrow_type(target_member.data_type)))
         else:
-            inner.append(pa.nulls(length, arrow_type(wanted_member.data_type)))
-    if wanted.root is TypeRoot.ROW:
+            inner.append(pa.nulls(length, arrow_type(target_member.data_type)))
+    if target.root is TypeRoot.ROW:
         rows = pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
         return cast_with_members(rows, kind)  # else writers refuse null ROWs' values
-    if wanted.root is TypeRoot.MAP:
+    if target.root is TypeRoot.MAP:
         inner = [pa.StructArray.from_arrays(inner[::-1], fields=[kind.key_field, kind.item_field])]
     return pa.Array.from_buffers(
         kind, len(values), values.buffers()[:2], values.null_count, children=inner

@@ -24,18 +24,18 @@ _PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _LONG_MAX = (1 << 63) - 1
 
 
-def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def timestamp_to_timestamp(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Change the precision of timestamps, or add or remove their zone."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
-    if stored.root is not wanted.root:
-        move = instants if wanted.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
+    if stored.root is not target.root:
+        move = instants if target.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
         ticks = move(ticks, unit)
-    if wanted.precision < stored.precision:
-        ticks = _cut(ticks, unit, wanted.precision)
-    return timestamps(ticks, unit, values, wanted)
+    if target.precision < stored.precision:
+        ticks = _truncate(ticks, unit, target.precision)
+    return timestamps(ticks, unit, values, target)
 
 
-def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
+def _truncate(ticks: Int64s, unit: str, precision: int) -> Int64s:
     """Truncate fractions of a second as Java does.
 
     Java keeps a fraction whose nanoseconds have at most `precision` digits, and truncates
@@ -55,12 +55,12 @@ def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
     )
 
 
-def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def seconds_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert seconds since 1970. For TIMESTAMP_LTZ Paimon takes local time as if it were UTC."""
     millis = numbers_of(values).astype(np.int64) * 1000
-    if wanted.root is TypeRoot.TIMESTAMP_LTZ:
+    if target.root is TypeRoot.TIMESTAMP_LTZ:
         millis = wall_clock(millis, "ms")
-    return timestamps(millis, "ms", values, wanted)
+    return timestamps(millis, "ms", values, target)
 
 
 def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
@@ -69,50 +69,50 @@ def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
     return array_of_numbers(days, values, pa.int32()).view(pa.date32())
 
 
-def timestamp_to_time(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def timestamp_to_time(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return the milliseconds of the local day."""
     millis = (_wall_millis(values, stored) % MILLIS_OF_DAY).astype(np.int32)
-    return array_of_numbers(millis, values, pa.int32()).view(arrow_type(wanted))
+    return array_of_numbers(millis, values, pa.int32()).view(arrow_type(target))
 
 
-def timestamp_to_integer(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def timestamp_to_integer(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return seconds since 1970, truncated towards zero; an INT gets the low bits."""
     millis = _millis(values, stored)
     seconds = np.sign(millis) * (np.abs(millis) // 1000)
-    kind = arrow_type(wanted)
+    kind = arrow_type(target)
     return array_of_numbers(seconds.astype(kind.to_pandas_dtype()), values, kind)
 
 
-def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def date_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Return the midnight at which each day begins, for TIMESTAMP_LTZ the local one."""
     millis = ticks_of(values) * MILLIS_OF_DAY
-    if wanted.root is TypeRoot.TIMESTAMP_LTZ:
+    if target.root is TypeRoot.TIMESTAMP_LTZ:
         millis = instants(millis, "ms")
-    return timestamps(millis, "ms", values, wanted)
+    return timestamps(millis, "ms", values, target)
 
 
-def time_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def time_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Return the time on 1970-01-01, for TIMESTAMP_LTZ in UTC whatever the machine's zone."""
-    return timestamps(ticks_of(values), "ms", values, wanted)
+    return timestamps(ticks_of(values), "ms", values, target)
 
 
-def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa.Array:
-    """Convert ticks to the unit of the wanted type.
+def timestamps(ticks: Int64s, unit: str, like: pa.Array, target: DataType) -> pa.Array:
+    """Convert ticks to the unit of the target type.
 
     Raises:
         CastError: a time lies outside the range of nanoseconds.
     """
-    target = timestamp_unit(wanted.precision)
-    if PER_SECOND[target] >= PER_SECOND[unit]:
-        factor = PER_SECOND[target] // PER_SECOND[unit]
+    target_unit = timestamp_unit(target.precision)
+    if PER_SECOND[target_unit] >= PER_SECOND[unit]:
+        factor = PER_SECOND[target_unit] // PER_SECOND[unit]
         if len(ticks) and np.abs(ticks).max() > _LONG_MAX // factor:
             raise CastError(
-                f"a time beyond the years 1677 to 2262 is not a valid {wanted.as_nullable()}"
+                f"a time beyond the years 1677 to 2262 is not a valid {target.as_nullable()}"
             )
         ticks = ticks * factor
     else:
-        ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target])
-    return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(wanted))
+        ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target_unit])
+    return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(target))
 
 
 def _millis(values: pa.Array, stored: DataType) -> Int64s:

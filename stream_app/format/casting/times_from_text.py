@@ -54,23 +54,23 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 _SECONDS_OF_DAY = 86_400
 
 
-def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_date(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``yyyy[-M[-d]]``; text after a blank is ignored."""
-    numeric, days = _as_numbers(values, _INT, wanted)
+    numeric, days = _as_numbers(values, _INT, target)
     first = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
     matched = pc.extract_regex(first, _DATE)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
+    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), target)
     year = integers_of_digits(regex_group(matched, "year"))
-    month, day = (_or_one(regex_group(matched, name)) for name in ("month", "day"))
+    month, day = (_digits_or_one(regex_group(matched, name)) for name in ("month", "day"))
     exists = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     exists &= day <= _month_days(year, np.clip(month, 1, 12))
-    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
-    spelled = _days(year, np.clip(month, 1, 12)) + day - 1
-    dates = np.where(_bools(numeric), days, spelled).astype(np.int32)
+    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), target)
+    parsed_days = _days(year, np.clip(month, 1, 12)) + day - 1
+    dates = np.where(_bools(numeric), days, parsed_days).astype(np.int32)
     return array_of_numbers(dates, values, pa.int32()).view(pa.date32())
 
 
-def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``H[:m[:s[.f]]]`` and an offset of hours, or of minutes too if the text has seconds.
 
     Paimon adds the offset after a plus, and rounds a fraction to milliseconds. Four texts, of
@@ -82,14 +82,14 @@ def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
         second     [-,      0,       3,            0]
                    [5000,   3720000, 3723457,      45900000]
     """
-    numeric, millis = _as_numbers(values, _INT, wanted)
+    numeric, millis = _as_numbers(values, _INT, target)
     matched = pc.extract_regex(values, _TIME)
     without_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
     far = pc.and_(
         without_second, pc.greater(pc.utf8_length(regex_group(matched, "zone_minute")), 0)
     )
     unreadable = pc.or_(matched.is_null(), pc.fill_null(far, False))
-    refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), wanted)
+    refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), target)
     hour, minute, second = (
         integers_of_digits(regex_group(matched, name)) for name in ("hour", "minute", "second")
     )
@@ -99,10 +99,10 @@ def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
-    spelled = hour * _HOUR + minute * _MINUTE + second * 1000
-    spelled = spelled + _rounded_millis(regex_group(matched, "fraction"))
-    times = np.where(_bools(numeric), millis, spelled).astype(np.int32)
-    return array_of_numbers(times, values, pa.int32()).view(arrow_type(wanted))
+    parsed_millis = hour * _HOUR + minute * _MINUTE + second * 1000
+    parsed_millis = parsed_millis + _rounded_millis(regex_group(matched, "fraction"))
+    times = np.where(_bools(numeric), millis, parsed_millis).astype(np.int32)
+    return array_of_numbers(times, values, pa.int32()).view(arrow_type(target))
 
 
 def _rounded_millis(fraction: pa.Array) -> Int64s:
@@ -113,31 +113,31 @@ def _rounded_millis(fraction: pa.Array) -> Int64s:
     return integers_of_digits(pc.utf8_rpad(digits, 3, "0")) + _bools(up)
 
 
-def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``yyyy-M-d[ H:m:s[.f]]``, for a TIMESTAMP_LTZ as this machine's local time."""
-    is_local = wanted.root is TypeRoot.TIMESTAMP_LTZ
+    is_local = target.root is TypeRoot.TIMESTAMP_LTZ
     numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
-    numeric, numbers = _as_numbers(values, _BIGINT, wanted, numeric)
+    numeric, numbers = _as_numbers(values, _BIGINT, target, numeric)
     matched = pc.extract_regex(values, _TIMESTAMP)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
-    seconds, nanos, exists = _spelled(matched)
-    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
+    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), target)
+    seconds, nanos, exists = _parse_parts(matched)
+    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), target)
     if is_local:
         seconds = instants(seconds, "s")
     is_number = _bools(numeric)
     if is_number.any():
-        if wanted.precision not in _NANOS_OF_TICK:
+        if target.precision not in _NANOS_OF_TICK:
             raise CastError(
-                f"a number is not a valid {wanted.as_nullable()}, only of 0, 3, 6 or 9 digits"
+                f"a number is not a valid {target.as_nullable()}, only of 0, 3, 6 or 9 digits"
             )
-        per_second = 1_000_000_000 // _NANOS_OF_TICK[wanted.precision]
-        counted = numbers % per_second * _NANOS_OF_TICK[wanted.precision]
+        per_second = 1_000_000_000 // _NANOS_OF_TICK[target.precision]
+        number_nanos = numbers % per_second * _NANOS_OF_TICK[target.precision]
         seconds = np.where(is_number, numbers // per_second, seconds)
-        nanos = np.where(is_number, counted, nanos)
-    return _from_seconds(seconds, nanos, values, wanted)
+        nanos = np.where(is_number, number_nanos, nanos)
+    return _from_seconds(seconds, nanos, values, target)
 
 
-def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
+def _parse_parts(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     """Return local seconds since 1970, nanoseconds, and whether the text names an existing time.
 
     A day that the month lacks becomes its last day, and 24:00:00 the next midnight.
@@ -160,20 +160,20 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     return np.where(is_text, seconds, 0), nanos, exists
 
 
-def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
+def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, target: DataType) -> pa.Array:
     """Build timestamps with the type's number of fractional digits."""
-    step = 10 ** (9 - wanted.precision)
+    step = 10 ** (9 - target.precision)
     nanos = nanos - nanos % step
-    if wanted.precision <= 6:
-        return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, wanted)
-    whole_seconds = timestamps(seconds, "s", like, wanted)
+    if target.precision <= 6:
+        return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, target)
+    whole_seconds = timestamps(seconds, "s", like, target)
     return array_of_numbers(
         whole_seconds.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()
-    ).view(arrow_type(wanted))
+    ).view(arrow_type(target))
 
 
 def _as_numbers(
-    values: pa.Array, number_type: DataType, wanted: DataType, numeric: pa.Array | None = None
+    values: pa.Array, number_type: DataType, target: DataType, numeric: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Return the mask of texts that are numbers (false for null), and the numbers.
 
@@ -189,11 +189,11 @@ def _as_numbers(
     try:
         parsed = text_to_integer(chosen, _INT, number_type)
     except CastError as error:
-        raise CastError(f"{error}, and so no {wanted.as_nullable()}") from None
+        raise CastError(f"{error}, and so no {target.as_nullable()}") from None
     return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
 
 
-def _or_one(texts: pa.Array) -> Int64s:
+def _digits_or_one(texts: pa.Array) -> Int64s:
     filled = pc.coalesce(texts, pa.scalar("1"))
     return integers_of_digits(pc.if_else(pc.equal(filled, ""), "1", filled))
 

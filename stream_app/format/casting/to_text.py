@@ -29,19 +29,19 @@ text."""
 _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
 
 
-def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Cut texts at the wanted length in characters; CHAR is padded with blanks."""
+def text_to_text(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    """Cut texts at the target length in characters; CHAR is padded with blanks."""
     lengths = pc.utf8_length(values)
     longest = pc.max(lengths).as_py() or 0
-    if longest > wanted.length:
-        values = pc.utf8_slice_codeunits(values, 0, wanted.length)
-    if wanted.root is TypeRoot.CHAR:
-        values = pc.utf8_rpad(values, wanted.length, " ")
+    if longest > target.length:
+        values = pc.utf8_slice_codeunits(values, 0, target.length)
+    if target.root is TypeRoot.CHAR:
+        values = pc.utf8_rpad(values, target.length, " ")
     return values
 
 
 def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """Decode UTF-8 without regard to the wanted length. As in Java, invalid bytes become U+FFFD."""
+    """Decode UTF-8 without regard to the target length. As in Java, invalid bytes become U+FFFD."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -51,7 +51,7 @@ def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+def number_to_text(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Print integers, floating-point numbers, decimals and booleans."""
     if stored.root is TypeRoot.DECIMAL:
         texts = _decimal_texts(values, stored.scale)
@@ -59,7 +59,7 @@ def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.A
         texts = _float_texts(values)
     else:
         texts = values.cast(pa.string())
-    return text_to_text(texts, stored, wanted)
+    return text_to_text(texts, stored, target)
 
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
@@ -196,8 +196,8 @@ def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
             continue
         numbers, digits = piece
         sizes, signs = np.abs(numbers), np.sign(numbers)
-        for place in range(digits - 1, -1, -1):
-            columns.append((ord("0") + signs * (sizes // 10**place % 10)).astype(np.uint8))
+        for power in range(digits - 1, -1, -1):
+            columns.append((ord("0") + signs * (sizes // 10**power % 10)).astype(np.uint8))
     block = np.ascontiguousarray(np.stack(columns, axis=1))
     width = pa.binary(block.shape[1])
     lines = pa.FixedSizeBinaryArray.from_buffers(width, len(like), [None, pa.py_buffer(block)])

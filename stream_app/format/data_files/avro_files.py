@@ -131,28 +131,28 @@ def _numbers(data_type: pa.DataType) -> pa.DataType:
 
 def _stored_cells(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
-    return [_stored(value, column.type) for value in values] if _has_map(column.type) else values
+    return [_to_avro(value, column.type) for value in values] if _has_map(column.type) else values
 
 
 def _has_map(data_type: pa.DataType) -> bool:
-    inside = [data_type.field(place).type for place in range(data_type.num_fields)]
-    return pa.types.is_map(data_type) or any(map(_has_map, inside))
+    types_inside = [data_type.field(index).type for index in range(data_type.num_fields)]
+    return pa.types.is_map(data_type) or any(map(_has_map, types_inside))
 
 
-def _stored(value: Any, data_type: pa.DataType) -> Any:
+def _to_avro(value: Any, data_type: pa.DataType) -> Any:
     if value is None or not _has_map(data_type):
         return value
     if pa.types.is_struct(data_type):
-        return {field.name: _stored(value[field.name], field.type) for field in data_type}
+        return {field.name: _to_avro(value[field.name], field.type) for field in data_type}
     if pa.types.is_map(data_type):
         pairs = [
-            (_stored(key, data_type.key_type), _stored(item, data_type.item_type))
+            (_to_avro(key, data_type.key_type), _to_avro(item, data_type.item_type))
             for key, item in value
         ]
         if pa.types.is_string(data_type.key_type):
             return dict(pairs)
         return [{"key": key, "value": item} for key, item in pairs]
-    return [_stored(item, data_type.value_type) for item in value]
+    return [_to_avro(item, data_type.value_type) for item in value]
 
 
 class AvroFiles:
@@ -162,18 +162,18 @@ class AvroFiles:
         """See `DataFileFormat.open_sink`."""
         return AvroSink(sink, schema, options)
 
-    def placed_batches(
-        self, source: Source, wanted: DataFileRead
+    def numbered_batches(
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        place, fields = 0, wanted.fields
+        """See `DataFileFormat.numbered_batches`."""
+        rows_read, fields = 0, request.fields
         for records in record_blocks(source.read()):
-            for batch in batch_pieces(_columns(records, fields), wanted.batch_rows):
-                yield place, batch
-                place += batch.num_rows
-        if place != wanted.row_count:
+            for batch in batch_pieces(_columns(records, fields), request.batch_rows):
+                yield rows_read, batch
+                rows_read += batch.num_rows
+        if rows_read != request.row_count:
             raise damaged_file_error(
-                f"a data file has {place} rows, and its manifest says {wanted.row_count}"
+                f"a data file has {rows_read} rows, and its manifest says {request.row_count}"
             )
 
 
@@ -193,19 +193,19 @@ def _columns(records: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
 def _cells(values: Sequence[Any], data_type: pa.DataType) -> Sequence[Any]:
     """Convert values of a column for Arrow. A MAP, which has two forms in Avro, becomes pairs."""
     if pa.types.is_nested(data_type):
-        return [_nested(value, data_type) for value in values]
+        return [_from_avro(value, data_type) for value in values]
     return values
 
 
-def _nested(value: Any, data_type: pa.DataType) -> Any:
+def _from_avro(value: Any, data_type: pa.DataType) -> Any:
     if value is None or not pa.types.is_nested(data_type):
         return value
     if pa.types.is_struct(data_type):
-        return {field.name: _nested(value[field.name], field.type) for field in data_type}
+        return {field.name: _from_avro(value[field.name], field.type) for field in data_type}
     if pa.types.is_map(data_type):
         pairs = value.items() if isinstance(value, dict) else map(dict.values, value)
         return [
-            (_nested(key, data_type.key_type), _nested(item, data_type.item_type))
+            (_from_avro(key, data_type.key_type), _from_avro(item, data_type.item_type))
             for key, item in pairs
         ]
-    return [_nested(item, data_type.value_type) for item in value]
+    return [_from_avro(item, data_type.value_type) for item in value]

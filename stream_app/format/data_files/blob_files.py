@@ -75,16 +75,16 @@ class BlobIndex:
             CorruptFileError: a record is not what was written.
             UnsupportedTableError: a value is larger than Arrow's.
         """
-        wanted = self.lengths[rows]
-        held = rows[wanted >= 0]
-        sizes = self.lengths[held]
+        lengths = self.lengths[rows]
+        present = rows[lengths >= 0]
+        sizes = self.lengths[present]
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
                 f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
                 fix="leave its column out of the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
-        data = self._bytes_of(source, held, sizes)
+        data = self._bytes_of(source, present, sizes)
         begins = np.cumsum(sizes) - sizes
         _check_records(data, begins, sizes)
         # Of each record three cells: its head, its value, its tail. Every second of three stays.
@@ -92,19 +92,19 @@ class BlobIndex:
         cells[:, 2] = begins + sizes - _TAIL_BYTES
         offsets = np.append(cells.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
-            pa.binary(), 3 * len(held), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+            pa.binary(), 3 * len(present), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
-        places = np.where(wanted >= 0, 3 * (np.cumsum(wanted >= 0) - 1) + 1, 0)
-        return parts.take(pa.array(places, mask=wanted < 0))
+        part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
+        return parts.take(pa.array(part_numbers, mask=lengths < 0))
 
-    def _bytes_of(self, source: Source, held: Rows, sizes: Rows) -> bytes:
+    def _bytes_of(self, source: Source, present: Rows, sizes: Rows) -> bytes:
         """Return the records of rows; adjacent records take one request."""
-        begins = self.starts[held]
+        begins = self.starts[present]
         ends = begins + sizes
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(held)])
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(present)])
         parts = []
         # A loop over gaps between records, each of which is a request.
-        for first, last in zip(firsts, [*firsts[1:] - 1, len(held) - 1], strict=False):
+        for first, last in zip(firsts, [*firsts[1:] - 1, len(present) - 1], strict=False):
             source.seek(int(begins[first]))
             parts.append(source.read(int(ends[last] - begins[first])))
         return b"".join(parts)
@@ -179,8 +179,8 @@ def zigzag_varints(data: bytes) -> Rows:
     begins = np.append(0, ends[:-1] + 1)
     if not len(ends) or ends[-1] != len(raw) - 1 or (ends - begins >= _VARINT_BYTES_MAX).any():
         raise damaged_file_error("the index of a file of BLOBs is cut off")
-    places = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
-    bits = (raw & 0x7F).astype(np.uint64) << (7 * places).astype(np.uint64)
+    byte_numbers = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
+    bits = (raw & 0x7F).astype(np.uint64) << (7 * byte_numbers).astype(np.uint64)
     packed = np.bitwise_or.reduceat(bits, begins)
     numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
     return numbers.view(np.int64)
@@ -215,15 +215,15 @@ class BlobFiles:
             fix="write the table with Paimon's own engines, or make the column BYTES",
         )
 
-    def placed_batches(
-        self, source: Source, wanted: DataFileRead
+    def numbered_batches(
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        if len(wanted.fields) != 1:
+        """See `DataFileFormat.numbered_batches`."""
+        if len(request.fields) != 1:
             raise damaged_file_error(
-                f"a file of BLOBs has one column, and its manifest says {len(wanted.fields)}"
+                f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"
             )
-        index = read_blob_index(source, wanted.row_count)
-        for begin, end in blob_windows(index.sizes(), wanted.batch_rows):
+        index = read_blob_index(source, request.row_count)
+        for begin, end in blob_windows(index.sizes(), request.batch_rows):
             values = index.values(source, np.arange(begin, end))
-            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(wanted.fields))
+            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))

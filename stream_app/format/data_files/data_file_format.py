@@ -73,10 +73,10 @@ class DataFileFormat(Protocol):
         """
         ...
 
-    def placed_batches(
-        self, source: Source, wanted: DataFileRead
+    def numbered_batches(
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of a file's columns, and the place of each batch's first row in the file.
+        """Yield batches of a file's columns, and the position of each batch's first row.
 
         Raises:
             CorruptFileError: the bytes are no such file, or contradict its metadata.

@@ -53,7 +53,7 @@ class OrcSink:
     """Implements `DataFileSink`."""
 
     def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
-        self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        self._to_stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
         self._stats = GatheredStats(schema)
         self._writer = orc.ORCWriter(
             sink,
@@ -65,9 +65,10 @@ class OrcSink:
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         columns = [
-            _stored(field, column) for field, column in zip(self._stored, rows.columns, strict=True)
+            _to_stored(field, column)
+            for field, column in zip(self._to_stored, rows.columns, strict=True)
         ]
-        stored = pa.Table.from_arrays(columns, schema=self._stored)
+        stored = pa.Table.from_arrays(columns, schema=self._to_stored)
         self._writer.write(stored)
         self._is_begun = True
         self._stats.add(rows)
@@ -75,7 +76,7 @@ class OrcSink:
     def close(self) -> None:
         """See `DataFileSink.close`."""
         if not self._is_begun:  # otherwise the file would have no columns
-            self._writer.write(self._stored.empty_table())
+            self._writer.write(self._to_stored.empty_table())
         self._writer.close()
 
     def statistics(self) -> GatheredStats:
@@ -90,15 +91,15 @@ class OrcFiles:
         """See `DataFileFormat.open_sink`."""
         return OrcSink(sink, schema, options)
 
-    def placed_batches(
-        self, source: Source, wanted: DataFileRead
+    def numbered_batches(
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        place = 0
+        """See `DataFileFormat.numbered_batches`."""
+        rows_read = 0
         try:
-            for batch in _batches(orc.ORCFile(source), wanted):
-                yield place, batch
-                place += batch.num_rows
+            for batch in _batches(orc.ORCFile(source), request):
+                yield rows_read, batch
+                rows_read += batch.num_rows
         except COMPLAINTS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
@@ -108,30 +109,30 @@ class OrcFiles:
                     f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
                 ) from error
             raise damaged_file_error(f"not a readable ORC file: {text}") from error
-        if place != wanted.row_count:
+        if rows_read != request.row_count:
             raise damaged_file_error(
-                f"a file of {wanted.row_count} rows has only {place} in its stripes"
+                f"a file of {request.row_count} rows has only {rows_read} in its stripes"
             )
 
 
-def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch]:
-    if file.nrows != wanted.row_count:
+def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatch]:
+    if file.nrows != request.row_count:
         raise damaged_file_error(
-            f"a data file has {file.nrows} rows, and its manifest says {wanted.row_count}"
+            f"a data file has {file.nrows} rows, and its manifest says {request.row_count}"
         )
-    names = [field.name for field in wanted.fields]
+    names = [field.name for field in request.fields]
     if missing := [name for name in names if name not in file.schema.names]:
         raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded(wanted.columns) if file.writer == _JAVA else []
+    padded = _padded_columns(request.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded:
             cut = pc.utf8_rtrim(rows.column(name), " ")
             rows = rows.set_column(names.index(name), name, cut)
-        yield from batch_pieces(rows, wanted.batch_rows)
+        yield from batch_pieces(rows, request.batch_rows)
 
 
-def _padded(columns: Sequence[DataField]) -> list[str]:
+def _padded_columns(columns: Sequence[DataField]) -> list[str]:
     """Return the CHAR columns, which Java's writer pads with blanks and its reader trims.
 
     Raises:
@@ -149,7 +150,7 @@ def _is_char(data_type: DataType) -> bool:
     return data_type.root is TypeRoot.CHAR
 
 
-def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column to the form in which ORC stores it.
 
     Raises:

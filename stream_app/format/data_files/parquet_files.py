@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from stream_app.format.casting.nested_arrays import without_hidden_nulls
 from stream_app.format.column_stats import FooterStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.data_files.parquet_reader import check_footer, placed_batches
+from stream_app.format.data_files.parquet_reader import check_footer, numbered_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.data_files.variant_columns import with_whole_variants
 from stream_app.model.options.core_options import CoreOptions
@@ -45,16 +45,18 @@ class ParquetFiles:
         """See `DataFileFormat.open_sink`."""
         return ParquetSink(sink, schema, options)
 
-    def placed_batches(
-        self, source: Source, wanted: DataFileRead
+    def numbered_batches(
+        self, source: Source, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.placed_batches`."""
-        fields = wanted.fields
+        """See `DataFileFormat.numbered_batches`."""
+        fields = request.fields
 
         def check(footer: pq.FileMetaData) -> None:
-            check_footer(footer, fields, wanted.row_count)
+            check_footer(footer, fields, request.row_count)
 
         names = [field.name for field in fields]
-        batches = placed_batches(source, names, wanted.batch_rows, check=check, parts=wanted.parts)
-        for place, batch in batches:
-            yield place, with_whole_variants(batch, fields)
+        batches = numbered_batches(
+            source, names, request.batch_rows, check=check, parts=request.parts
+        )
+        for start, batch in batches:
+            yield start, with_whole_variants(batch, fields)

@@ -115,7 +115,7 @@ class PagedGroups:
         self._tested = [name for name, _ in choice.columns]
         self._judge = choice.judge if set(self._tested) < set(columns) else None
 
-    def wanted(self, group: int) -> WantedRows:
+    def wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
 
         Raises:
@@ -123,11 +123,11 @@ class PagedGroups:
         """
         row_count = self._file.metadata.row_group(group).num_rows
         if self._judge is not None and self._is_small(group):
-            ranges = self._by_values(group, self._judge)
+            ranges = self._ranges_by_values(group, self._judge)
             # A condition that keeps most rows of one group will keep most of the next.
             self._judge = self._judge if _skips_most(ranges, row_count) else None
         else:
-            ranges = self._by_statistics(group, row_count)
+            ranges = self._ranges_by_statistics(group, row_count)
         columns = None
         if ranges and _skips_most(ranges, row_count):
             with contextlib.suppress(*_DAMAGED):
@@ -137,7 +137,7 @@ class PagedGroups:
     def batches(
         self, ranges: Sequence[RowRange], columns: PagedColumns, rows_max: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield a batch for each range, with the place of its first row in the row group.
+        """Yield a batch for each range, with the number of its first row in the row group.
 
         Args:
             rows_max: the approximate number of rows that are decoded at once.
@@ -148,8 +148,8 @@ class PagedGroups:
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for portion in windows(ranges, rows_max):
             decoded = self._decoded(columns, portion)
-            for place, (begin, end) in enumerate(portion):
-                rows = [values.slice(at[place], end - begin) for values, at in decoded]
+            for index, (begin, end) in enumerate(portion):
+                rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _is_small(self, group: int) -> bool:
@@ -161,19 +161,21 @@ class PagedGroups:
             estimate = metadata.num_rows * sum(width or 0 for width in widths)
             return bool(estimate * _SMALL <= metadata.total_byte_size)
         with contextlib.suppress(*_DAMAGED):
-            return self._sizes(group, self._tested) * _SMALL <= self._sizes(group, self._columns)
+            return self._decoded_size(group, self._tested) * _SMALL <= self._decoded_size(
+                group, self._columns
+            )
         return False
 
-    def _sizes(self, group: int, names: Sequence[str]) -> int:
+    def _decoded_size(self, group: int, names: Sequence[str]) -> int:
         # Damaged chunk metadata can crash pyarrow's process, so this code parses it first.
         schema = self._file.metadata.schema
         return sum(
             chunk.decoded_bytes
-            for place, chunk in enumerate(self._parts.chunks(group))
-            if schema.column(place).path.partition(".")[0] in names
+            for leaf, chunk in enumerate(self._parts.chunks(group))
+            if schema.column(leaf).path.partition(".")[0] in names
         )
 
-    def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
+    def _ranges_by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
         table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
         (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
@@ -186,7 +188,7 @@ class PagedGroups:
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
-    def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
+    def _ranges_by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_DAMAGED):
             columns = self._paged_columns(group, self._tested)
             if columns is not None:
@@ -199,14 +201,14 @@ class PagedGroups:
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:
-        """The columns' places in the file; None if a column cannot be read by pages."""
+        """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
         plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
-        for place in range(len(schema)):
-            column = schema.column(place)
+        for leaf in range(len(schema)):
+            column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
-                leaves[column.path] = place
+                leaves[column.path] = leaf
         fits = all(
             name in leaves and plain.field(name).type == stored.field(name).type
             for name in self._columns
@@ -297,8 +299,11 @@ class PagedGroups:
         begins = [begin for begin, _ in ranges]
         file = self._parts.open_pages(chosen)
         return [
-            (_whole(file.reader.read_column(place), pages.row_count), pages.places(begins))
-            for place, pages in enumerate(chosen.values())
+            (
+                _single_array(file.reader.read_column(index), pages.row_count),
+                pages.positions(begins),
+            )
+            for index, pages in enumerate(chosen.values())
         ]
 
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
@@ -333,7 +338,7 @@ def _width(data_type: pa.DataType) -> int | None:
     return -(-bits // 8)
 
 
-def _whole(column: pa.ChunkedArray, row_count: int) -> pa.Array:
+def _single_array(column: pa.ChunkedArray, row_count: int) -> pa.Array:
     if len(column) != row_count:
         raise damaged_file_error(f"pages of {row_count} rows have only {len(column)} values")
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

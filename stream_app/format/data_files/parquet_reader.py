@@ -31,7 +31,7 @@ _DECODED_BATCHES = 4
 """Batches whose pages are decoded together: few pages lie in two portions."""
 
 
-def placed_batches(
+def numbered_batches(
     source: BinaryIO | pa.NativeFile,
     columns: Sequence[str],
     batch_rows: int,
@@ -41,7 +41,7 @@ def placed_batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of a data file in the given order, with the file's types.
 
-    Each batch comes with the place of its first row in the file.
+    Each batch comes with the position of its first row in the file.
 
     Args:
         batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
@@ -111,16 +111,16 @@ class _OpenFile:
     def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
         pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
         for group in self._groups(parts):
-            wanted = pages.wanted(group)
-            if wanted.columns is None:
-                yield from self._whole_group(group) if wanted.ranges else ()
+            rows = pages.wanted_rows(group)
+            if rows.columns is None:
+                yield from self._whole_group(group) if rows.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
-            for begin, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
-                place = self._begins[group] + begin
+            for begin, batch in pages.batches(rows.ranges, rows.columns, rows_max):
+                start = self._begins[group] + begin
                 for piece in batch_pieces(batch, self._batch_rows):
-                    yield place, piece
-                    place += piece.num_rows
+                    yield start, piece
+                    start += piece.num_rows
 
     def _groups(self, parts: PartChoice) -> Sequence[int]:
         footer = self._file.metadata
@@ -144,7 +144,7 @@ class _OpenFile:
         return rows_of_a_batch(row_bytes, self._batch_rows)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the batches of a row group, each with the place of its first row."""
+        """Yield the batches of a row group, each with the position of its first row."""
         metadata = self._file.metadata.row_group(group)
         row_count = 0
         for batch in self._file.iter_batches(
@@ -180,25 +180,25 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             f"says {row_count}"
         )
     stored = footer.schema.to_arrow_schema()
-    physical = {footer.schema.column(at).path: footer.schema.column(at).physical_type
-                for at in range(len(footer.schema))}  # fmt: skip
+    physical = {footer.schema.column(leaf).path: footer.schema.column(leaf).physical_type
+                for leaf in range(len(footer.schema))}  # fmt: skip
     for field in fields:
-        place = stored.get_field_index(field.name)
-        if place < 0:
+        index = stored.get_field_index(field.name)
+        if index < 0:
             continue  # reading it raises an error
-        stored_type = stored.field(place).type
-        if _has_another_measure(stored_type, field.type) and physical[field.name] != "INT96":
+        stored_type = stored.field(index).type
+        if _has_other_unit(stored_type, field.type) and physical[field.name] != "INT96":
             raise damaged_file_error(
                 f"column {field.name!r} is stored as {stored_type}, not as {field.type}"
             )
 
 
-def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_other_unit(stored: pa.DataType, target: pa.DataType) -> bool:
     """Return whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored):
         return True
-    if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
-        return bool(stored.scale != wanted.scale)
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
-        return bool(stored.unit != wanted.unit)
+    if pa.types.is_decimal(stored) and pa.types.is_decimal(target):
+        return bool(stored.scale != target.scale)
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(target):
+        return bool(stored.unit != target.unit)
     return False

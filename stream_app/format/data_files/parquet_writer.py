@@ -131,12 +131,12 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 def described_columns(schema: pa.Schema) -> dict[int, bytes]:
     """Return column position → Parquet's description of coarse timestamps."""
-    places = [
-        place
-        for place, field in enumerate(schema)
+    indexes = [
+        index
+        for index, field in enumerate(schema)
         if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
     ]
     sink = io.BytesIO()
-    coarse = pa.schema([schema.field(place) for place in places])
+    coarse = pa.schema([schema.field(index) for index in indexes])
     pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
-    return dict(zip(places, column_descriptions(footer_of(sink.getvalue())), strict=True))
+    return dict(zip(indexes, column_descriptions(footer_of(sink.getvalue())), strict=True))

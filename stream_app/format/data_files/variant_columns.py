@@ -15,16 +15,16 @@ from stream_app.variants.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYP
 from stream_app.variants.shredded import whole_variants
 
 
-def with_whole_variants(batch: pa.RecordBatch, wanted: Sequence[pa.Field]) -> pa.RecordBatch:
+def with_whole_variants(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
     """Return the batch with only VARIANT's two members in columns of this type.
 
     Raises:
         CorruptFileError: the parts of a value contradict each other.
     """
-    for place, field in enumerate(wanted):
-        column = batch.column(place)
+    for index, field in enumerate(fields):
+        column = batch.column(index)
         if is_variant(field.type) and not is_variant(column.type):
-            batch = batch.set_column(place, field.name, _as_variant(column, field.name))
+            batch = batch.set_column(index, field.name, _as_variant(column, field.name))
     return batch
 
 

@@ -61,13 +61,13 @@ class _BitSlicedBuilder:
         return b"".join(
             [
                 _HEAD.pack(_VERSION, len(column)),
-                *_part(rows[~below], numbers[~below]),
-                *_part(rows[below], -numbers[below]),
+                *_encode_part(rows[~below], numbers[~below]),
+                *_encode_part(rows[below], -numbers[below]),
             ]
         )
 
 
-def _part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
+def _encode_part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
     if not len(rows):
         return [b"\0"]
     most = int(numbers.max())
@@ -87,8 +87,8 @@ class _BitSlicedReader:
         version, self._row_count = _HEAD.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"a bsi index of version {version}")
-        (self._least_above, self._above), at = _read_part(body, _HEAD.size)
-        (self._least_below, self._below), _ = _read_part(body, at)
+        (self._least_above, self._above), position = _read_part(body, _HEAD.size)
+        (self._least_below, self._below), _ = _read_part(body, position)
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return exactly the rows that pass, because the index has each row's value."""
@@ -101,15 +101,15 @@ class _BitSlicedReader:
         if test.comparison in (IndexComparison.ONE_OF, IndexComparison.NONE_OF):
             rows = BitMap()
             for number in numbers:
-                rows |= self._compared(IndexComparison.ONE_OF, number)
+                rows |= self._rows_compared(IndexComparison.ONE_OF, number)
             if test.comparison is IndexComparison.ONE_OF:
                 return rows
             return None if loses_digits(self._data_type) else existence - rows
         if loses_digits(self._data_type):
             return None
-        return self._compared(test.comparison, numbers[0])
+        return self._rows_compared(test.comparison, numbers[0])
 
-    def _compared(self, comparison: IndexComparison, number: int) -> BitMap:
+    def _rows_compared(self, comparison: IndexComparison, number: int) -> BitMap:
         above = self._above.rows(comparison, number - self._least_above)
         mirrored = _MIRRORED.get(comparison, comparison)
         return above | self._below.rows(mirrored, -number - self._least_below)

@@ -1,6 +1,6 @@
 """Stores a number for each row as one bitmap per bit, and compares all rows with a number.
 
-In `bit_sliced_index` the numbers are values, in `range_bitmap` they are places among the sorted
+In `bit_sliced_index` the numbers are values, in `range_bitmap` they are ranks among the sorted
 values.
 
 Source: O'Neil and Quass, "Improved query performance with variant indexes", 1997; Paimon

@@ -1,7 +1,7 @@
 """Encodes the index ``bitmap``, which has the rows of each value and so excludes even single rows.
 
 The index has a version byte, a head that lists the values, and the bitmaps of rows. The head has
-the numbers of rows and values, and the place of the bitmap of nulls. Version 1 lists values in the
+the numbers of rows and values, and the offset of the bitmap of nulls. Version 1 lists values in the
 order of Java's hash map. Version 2 sorts them into blocks, and lists the first values before the
 blocks. A negative offset is ``-1 - row``: only this row has the value, and there is no bitmap.
 
@@ -62,24 +62,24 @@ class _BitmapBuilder:
         """Return the index; None if a value does not fit into a block."""
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         values = DistinctValues.of_column(column, self._data_type)
-        bitmaps = _placed_bitmaps(values)
+        bitmaps = _encode_bitmaps(values)
         head = struct.pack(">b", self._version)
         head += _COUNTS.pack(len(column), len(values.values), bool(bitmaps.null_rows))
         if bitmaps.null_rows:
             head += _INT.pack(bitmaps.null_offset)
         if self._version < _SORTED_VERSION:
             order = hash_order(values.java_hashes(), computed=True)
-            entries = _joined(values.encoded(), bitmaps.offsets)
-            return head + _concatenated(entries, order) + bitmaps.body
+            entries = _join_numbers(values.encoded(), bitmaps.offsets)
+            return head + _concatenate(entries, order) + bitmaps.body
         if bitmaps.null_rows:
             head += _INT.pack(len(bitmaps.null_bitmap))
         blocks = self._blocks(values, bitmaps)
         return None if blocks is None else head + blocks + bitmaps.body
 
-    def _blocks(self, values: DistinctValues, bitmaps: _PlacedBitmaps) -> bytes | None:
+    def _blocks(self, values: DistinctValues, bitmaps: _EncodedBitmaps) -> bytes | None:
         """Encode the blocks of sorted values, after each block's first value and offset."""
         order, encoded = values.order(), values.encoded()
-        entries = _joined(encoded, bitmaps.offsets, bitmaps.lengths)
+        entries = _join_numbers(encoded, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
         if len(sizes) and int(sizes.max()) > self._block_size - 4:
             return None
@@ -89,7 +89,7 @@ class _BitmapBuilder:
             room = self._block_size - 4 + int(ends[starts[-1]]) - int(sizes[starts[-1]])
             starts.append(int(np.searchsorted(ends, room, side="right")))
         blocks = [
-            _INT.pack(stop - start) + _concatenated(entries, order[start:stop])
+            _INT.pack(stop - start) + _concatenate(entries, order[start:stop])
             for start, stop in pairwise(starts)
         ]
         parts, offset = [_INT.pack(len(blocks))], 0
@@ -100,8 +100,8 @@ class _BitmapBuilder:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlacedBitmaps:
-    """The bitmaps of all values, and their places in the body.
+class _EncodedBitmaps:
+    """The bitmaps of all values, and their offsets in the body.
 
     Attributes:
         null_rows: the number of rows without a value.
@@ -117,7 +117,7 @@ class _PlacedBitmaps:
     body: bytes
 
 
-def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
+def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     """Return the bitmaps of values; a value of one row has its row number as an offset."""
     rows, starts = values.rows_by_value()
     counts = np.diff(starts)
@@ -128,26 +128,26 @@ def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
     parts = [null_bitmap] if len(nulls) > 1 else []
     offset = sum(map(len, parts))
     order = hash_order(values.java_hashes(), computed=True)
-    for place in order[counts[order] > 1].tolist():  # each value has its own bitmap
-        part = bitmap_bytes(bitmap_of(rows[starts[place] : starts[place + 1]]))
-        offsets[place], lengths[place] = offset, len(part)
+    for code in order[counts[order] > 1].tolist():  # each value has its own bitmap
+        part = bitmap_bytes(bitmap_of(rows[starts[code] : starts[code + 1]]))
+        offsets[code], lengths[code] = offset, len(part)
         parts.append(part)
         offset += len(part)
     null_offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
-    return _PlacedBitmaps(len(nulls), null_offset, null_bitmap, offsets, lengths, b"".join(parts))
+    return _EncodedBitmaps(len(nulls), null_offset, null_bitmap, offsets, lengths, b"".join(parts))
 
 
-def _joined(encoded: pa.Array, *numbers: Ints) -> pa.Array:
+def _join_numbers(encoded: pa.Array, *numbers: Ints) -> pa.Array:
     """Return each value's bytes followed by its numbers: binary [n]."""
     columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
     return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
 
 
-def _concatenated(entries: pa.Array, order: Ints) -> bytes:
-    taken = entries.take(pa.array(order))
-    _, bounds, data = taken.buffers()
-    ends = np.frombuffer(bounds, dtype=np.int32)[taken.offset : taken.offset + len(taken) + 1]
-    return b"" if data is None or not len(taken) else data.to_pybytes()[ends[0] : ends[-1]]
+def _concatenate(entries: pa.Array, order: Ints) -> bytes:
+    ordered = entries.take(pa.array(order))
+    _, bounds, data = ordered.buffers()
+    ends = np.frombuffer(bounds, dtype=np.int32)[ordered.offset : ordered.offset + len(ordered) + 1]
+    return b"" if data is None or not len(ordered) else data.to_pybytes()[ends[0] : ends[-1]]
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class _BitmapReader:
     _null_offset: int | None = field(init=False, default=None)
     _blocks: list[tuple[IndexKey, int]] = field(init=False, default_factory=list)
     _offsets: dict[IndexKey, int] = field(init=False, default_factory=dict)
-    _bitmaps_at: int = field(init=False)
+    _bitmaps_start: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._codec = ValueCodec.of_type(self.data_type)
@@ -169,26 +169,26 @@ class _BitmapReader:
         if version not in (1, _SORTED_VERSION):
             raise ValueError(f"a bitmap index of version {version}")
         self._row_count, values, has_null = _COUNTS.unpack_from(self.body, 1)
-        at = 1 + _COUNTS.size
+        position = 1 + _COUNTS.size
         if has_null:
-            self._null_offset, at = self._int(at)
+            self._null_offset, position = self._read_int(position)
         if version == 1:
-            for key, offset, end in self._entries(at, values, numbers=1):
-                self._offsets[key], at = offset, end
-            self._bitmaps_at = at
+            for key, offset, end in self._read_entries(position, values, numbers=1):
+                self._offsets[key], position = offset, end
+            self._bitmaps_start = position
             return
-        at += _INT.size if has_null else 0
-        blocks, at = self._int(at)
-        for key, offset, end in self._entries(at, blocks, numbers=1):
+        position += _INT.size if has_null else 0
+        blocks, position = self._read_int(position)
+        for key, offset, end in self._read_entries(position, blocks, numbers=1):
             self._blocks.append((key, offset))
-            at = end
-        size, at = self._int(at)
-        self._blocks = [(key, at + offset) for key, offset in self._blocks]
-        self._bitmaps_at = at + size
+            position = end
+        size, position = self._read_int(position)
+        self._blocks = [(key, position + offset) for key, offset in self._blocks]
+        self._bitmaps_start = position + size
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return the rows with, or without, given values or nulls; None for tests of order."""
-        nulls = BitMap() if self._null_offset is None else self._bitmap(self._null_offset)
+        nulls = BitMap() if self._null_offset is None else self._read_bitmap(self._null_offset)
         match test.comparison:
             case IndexComparison.ONE_OF:
                 return self._rows_of(test.values)
@@ -205,34 +205,34 @@ class _BitmapReader:
         rows = BitMap()
         for key in self._codec.keys(values):
             if (offset := self._offset(key)) is not None:
-                rows |= self._bitmap(offset)
+                rows |= self._read_bitmap(offset)
         return rows
 
     def _offset(self, key: IndexKey) -> int | None:
-        place = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
-        if place >= 0:
-            count, at = self._int(self._blocks[place][1])
-            for value, offset, _ in self._entries(at, count, numbers=2):
+        index = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
+        if index >= 0:
+            count, position = self._read_int(self._blocks[index][1])
+            for value, offset, _ in self._read_entries(position, count, numbers=2):
                 if value == key:
                     return offset
         return self._offsets.get(key)
 
-    def _entries(
+    def _read_entries(
         self, position: int, count: int, *, numbers: int
     ) -> Iterator[tuple[IndexKey, int, int]]:
         """Yield the entries from a position on: value, offset, and the position after."""
         for _ in range(count):
             key, position = self._codec.read(self.body, position)
-            offset, _ = self._int(position)
+            offset, _ = self._read_int(position)
             position += numbers * _INT.size
             yield key, offset, position
 
-    def _bitmap(self, offset: int) -> BitMap:
+    def _read_bitmap(self, offset: int) -> BitMap:
         if offset < 0:
             return BitMap([-1 - offset])
-        return read_bitmap(self.body, self._bitmaps_at + offset)[0]
+        return read_bitmap(self.body, self._bitmaps_start + offset)[0]
 
-    def _int(self, position: int) -> tuple[int, int]:
+    def _read_int(self, position: int) -> tuple[int, int]:
         return _INT.unpack_from(self.body, position)[0], position + _INT.size
 
 

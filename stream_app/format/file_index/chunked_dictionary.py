@@ -1,6 +1,6 @@
 """Encodes the sorted values of an index ``range-bitmap``, in chunks with known first values.
 
-A value's code is its place among all. A chunk has its first value in its head, and the others
+A value's code is its rank among all. A chunk has its first value in its head, and the others
 behind all heads, where texts follow their offsets. The dictionary's own head has its length, a
 version byte, the number of chunks, and the bytes of the heads' offsets and of the heads.
 
@@ -36,25 +36,25 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
     sizes = pc.binary_length(values).to_numpy().astype(np.int64)
     ends = np.cumsum(sizes)
     offsets, heads, bodies = [], [], []
-    head_at = body_at = start = 0
+    head_offset = body_offset = start = 0
     while start < len(sizes):
         stop = _end_of_chunk(ends, start, chunk_size, codec)
         first, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
         keys = b"".join(later_keys.to_pylist())
         if codec.width is None:
-            places = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
-            keys = places.astype(">i4").tobytes() + keys
+            key_offsets = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
+            keys = key_offsets.astype(">i4").tobytes() + keys
             lengths = 4 * len(later_keys), len(keys) - 4 * len(later_keys)
         else:
             lengths = len(keys), codec.width
-        head = b"\1" + first + _CHUNK.pack(start, body_at, len(later_keys), *lengths)
-        offsets.append(struct.pack(">i", head_at))
+        head = b"\1" + first + _CHUNK.pack(start, body_offset, len(later_keys), *lengths)
+        offsets.append(struct.pack(">i", head_offset))
         heads.append(head)
         bodies.append(keys)
-        head_at += len(head)
-        body_at += len(keys)
+        head_offset += len(head)
+        body_offset += len(keys)
         start = stop
-    head = _HEAD.pack(_HEAD.size - 4, _VERSION, len(heads), 4 * len(heads), head_at)
+    head = _HEAD.pack(_HEAD.size - 4, _VERSION, len(heads), 4 * len(heads), head_offset)
     return b"".join([head, *offsets, *heads, *bodies])
 
 
@@ -84,30 +84,30 @@ class ChunkedDictionary:
         if version != _VERSION:
             raise ValueError(f"a dictionary of version {version}")
         self._data, self._codec = data, codec
-        place = position + 4 + head_length + offsets_length
-        self._keys_at = place + heads_length
+        head_start = position + 4 + head_length + offsets_length
+        self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):
-            first, behind = codec.read(data, place + 1)
+            first, behind = codec.read(data, head_start + 1)
             code, offset, keys, length, _ = _CHUNK.unpack_from(data, behind)
             self._chunks.append(
                 _Chunk(first, code, offset, keys, length if codec.width is None else 0)
             )
-            place = behind + _CHUNK.size
+            head_start = behind + _CHUNK.size
 
     def code(self, key: IndexKey) -> tuple[int, bool]:
         """Return the number of values less than a key, and whether the key is a value."""
-        place = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
-        if place < 0:
+        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        if index < 0:
             return 0, False
-        chunk = self._chunks[place]
-        keys = [chunk.first, *self._others(chunk)]
+        chunk = self._chunks[index]
+        keys = [chunk.first, *self._later_keys(chunk)]
         within = bisect_left(keys, key)
         return chunk.code + within, within < len(keys) and keys[within] == key
 
-    def _others(self, chunk: _Chunk) -> list[IndexKey]:
-        keys, at = [], self._keys_at + chunk.offset + chunk.offsets_length
+    def _later_keys(self, chunk: _Chunk) -> list[IndexKey]:
+        keys, position = [], self._keys_start + chunk.offset + chunk.offsets_length
         for _ in range(chunk.count):  # a chunk has few values: 16 KB by default
-            key, at = self._codec.read(self._data, at)
+            key, position = self._codec.read(self._data, position)
             keys.append(key)
         return keys

@@ -29,7 +29,7 @@ Bodies = dict[str, dict[str, bytes | None]]
 _MAGIC = 1_493_475_289_347_502
 _VERSION = 1
 _START = struct.Struct(">qii")
-_PLACE = struct.Struct(">ii")
+_EXTENT = struct.Struct(">ii")
 _NO_BODY = -1
 _FALSE_HASH = 1237
 
@@ -37,15 +37,15 @@ _FALSE_HASH = 1237
 def encode_file_index(bodies: Mapping[str, Mapping[str, bytes | None]]) -> bytes:
     """Encode indexes as one file, in the order of the mappings."""
     kinds = [kind for by_kind in bodies.values() for kind in by_kind]
-    head_length = _START.size + 4 + 4 + sum(len(_utf(name)) + 4 for name in bodies)
-    head_length += sum(len(_utf(kind)) + _PLACE.size for kind in kinds)
+    head_length = _START.size + 4 + 4 + sum(len(_encode_text(name)) + 4 for name in bodies)
+    head_length += sum(len(_encode_text(kind)) + _EXTENT.size for kind in kinds)
     head = [_START.pack(_MAGIC, _VERSION, head_length), struct.pack(">i", len(bodies))]
     body = bytearray()
     for name, by_kind in bodies.items():
-        head += [_utf(name), struct.pack(">i", len(by_kind))]
+        head += [_encode_text(name), struct.pack(">i", len(by_kind))]
         for kind, data in by_kind.items():
             start = _NO_BODY if data is None else head_length + len(body)
-            head += [_utf(kind), _PLACE.pack(start, len(data or b""))]
+            head += [_encode_text(kind), _EXTENT.pack(start, len(data or b""))]
             body += data or b""
     return b"".join([*head, struct.pack(">i", 0), bytes(body)])
 
@@ -61,19 +61,19 @@ def decode_file_index(data: bytes) -> Bodies:
         raise ValueError(f"it begins with {magic} and version {version}, not {_MAGIC} and 1")
     if len(data) < head_length:
         raise ValueError(f"it has {len(data)} bytes, and its head alone {head_length}")
-    at = _START.size
-    (columns,) = struct.unpack_from(">i", data, at)
-    at += 4
+    position = _START.size
+    (columns,) = struct.unpack_from(">i", data, position)
+    position += 4
     bodies: Bodies = {}
     for _ in range(columns):
-        name, at = _text(data, at)
-        (kinds,) = struct.unpack_from(">i", data, at)
-        at += 4
+        name, position = _decode_text(data, position)
+        (kinds,) = struct.unpack_from(">i", data, position)
+        position += 4
         by_kind = bodies.setdefault(name, {})
         for _ in range(kinds):
-            kind, at = _text(data, at)
-            start, length = _PLACE.unpack_from(data, at)
-            at += _PLACE.size
+            kind, position = _decode_text(data, position)
+            start, length = _EXTENT.unpack_from(data, position)
+            position += _EXTENT.size
             if start != _NO_BODY and len(data) < start + length:
                 raise ValueError(f"the {kind} of {name!r} does not lie within {len(data)} bytes")
             by_kind[kind] = None if start == _NO_BODY else data[start : start + length]
@@ -90,8 +90,8 @@ def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """
     columns = list(dict.fromkeys(column for column, _ in indexes))
     declared = [
-        columns[place]
-        for place in hash_order([_column_hash(name) for name in columns], computed=True)
+        columns[index]
+        for index in hash_order([_column_hash(name) for name in columns], computed=True)
     ]
     kinds = list(
         dict.fromkeys(kind for name in declared for column, kind in indexes if column == name)
@@ -117,17 +117,17 @@ def _column_hash(name: str) -> int:
     return (((31 + string_hash(name)) * 31) * 31 + _FALSE_HASH) & 0xFFFFFFFF
 
 
-def _utf(text: str) -> bytes:
-    pairs = re.sub("[\U00010000-\U0010ffff]", _surrogates, text)
+def _encode_text(text: str) -> bytes:
+    pairs = re.sub("[\U00010000-\U0010ffff]", _surrogate_bytes, text)
     data = pairs.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     return struct.pack(">H", len(data)) + data
 
 
-def _surrogates(match: re.Match[str]) -> str:
+def _surrogate_bytes(match: re.Match[str]) -> str:
     return "".join(map(chr, struct.unpack(">2H", match[0].encode("utf-16-be"))))
 
 
-def _text(data: bytes, position: int) -> tuple[str, int]:
+def _decode_text(data: bytes, position: int) -> tuple[str, int]:
     (length,) = struct.unpack_from(">H", data, position)
     end = position + 2 + length
     halves = data[position + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")

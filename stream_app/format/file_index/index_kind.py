@@ -62,7 +62,7 @@ class IndexReader(Protocol):
     """Reads the index of one column of one data file."""
 
     def rows(self, test: IndexTest) -> BitMap | None:
-        """Return the rows that may pass, by their places in the file; None if any may."""
+        """Return the rows that may pass, by their positions in the file; None if any may."""
         ...
 
 

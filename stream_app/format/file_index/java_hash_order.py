@@ -46,11 +46,11 @@ def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64
     while (count - 1 if computed else count) > bins * 3 // 4:
         bins *= 2
     bin_of = (unsigned ^ unsigned >> np.uint32(16)) & np.uint32(bins - 1)
-    place = np.arange(count)
-    return np.lexsort((-place if computed else place, bin_of))
+    insertion_order = np.arange(count)
+    return np.lexsort((-insertion_order if computed else insertion_order, bin_of))
 
 
 def name_order(names: Sequence[str], *, computed: bool) -> list[str]:
     """Return names in the order of a map with these keys."""
     hashes = [string_hash(name) for name in names]
-    return [names[place] for place in hash_order(hashes, computed=computed)]
+    return [names[index] for index in hash_order(hashes, computed=computed)]

@@ -1,6 +1,6 @@
-"""Encodes the index ``range-bitmap``: each row's place among the sorted values, bit by bit.
+"""Encodes the index ``range-bitmap``: each row's rank among the sorted values, bit by bit.
 
-The index has a head, the dictionary of values, and the slices of places. The head has its length, a
+The index has a head, the dictionary of values, and the slices of ranks. The head has its length, a
 version byte, and the numbers of rows and of values. Minimum and maximum follow, and the length of
 the dictionary. The slices have their own head: its length, a version byte, and the number of slices
 (a byte). The length of the bitmap of rows with a value follows, then the offset and length of each
@@ -33,7 +33,7 @@ from stream_app.model.schema.data_type import DataType, TypeRoot
 _VERSION = 1
 _HEAD = struct.Struct(">ibii")
 _SLICES = struct.Struct(">ibbii")
-_PLACE = struct.Struct(">ii")
+_EXTENT = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _CHUNK_SIZE = "16 kb"
 _UNCHUNKED = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
@@ -60,26 +60,26 @@ class _RangeBitmapBuilder:
         bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
         head_length = _HEAD.size - 4 + len(bounds) + 4
         head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded))
-        place_of = np.empty(len(order), dtype=np.int64)
-        place_of[order] = np.arange(len(order))
+        rank_of = np.empty(len(order), dtype=np.int64)
+        rank_of[order] = np.arange(len(order))
         rows = np.flatnonzero(values.codes >= 0)
         bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
-        slices = BitSlices.of_numbers(rows.astype(np.uint32), place_of[values.codes[rows]], bits)
+        slices = BitSlices.of_numbers(rows.astype(np.uint32), rank_of[values.codes[rows]], bits)
         return b"".join(
-            [head, bounds, _INT.pack(len(dictionary)), dictionary, _slices_bytes(slices)]
+            [head, bounds, _INT.pack(len(dictionary)), dictionary, _encode_slices(slices)]
         )
 
 
-def _slices_bytes(slices: BitSlices) -> bytes:
+def _encode_slices(slices: BitSlices) -> bytes:
     existence = bitmap_bytes(slices.existence)
     parts = [bitmap_bytes(rows) for rows in slices.slices]
     ends = np.cumsum([len(part) for part in parts])
-    places = b"".join(
-        _PLACE.pack(int(end) - len(part), len(part)) for end, part in zip(ends, parts, strict=True)
+    extents = b"".join(
+        _EXTENT.pack(int(end) - len(part), len(part)) for end, part in zip(ends, parts, strict=True)
     )
-    head_length = _SLICES.size - 4 + len(places)
-    head = _SLICES.pack(head_length, _VERSION, len(parts), len(existence), len(places))
-    return b"".join([head, places, existence, *parts])
+    head_length = _SLICES.size - 4 + len(extents)
+    head = _SLICES.pack(head_length, _VERSION, len(parts), len(existence), len(extents))
+    return b"".join([head, extents, existence, *parts])
 
 
 class _RangeBitmapReader:
@@ -88,10 +88,10 @@ class _RangeBitmapReader:
         head_length, version, self._row_count, _ = _HEAD.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"a range-bitmap index of version {version}")
-        at = 4 + head_length
-        (length,) = _INT.unpack_from(body, at - 4)
-        self._dictionary = ChunkedDictionary(body, at, self._codec)
-        self._slices = _read_slices(body, at + length)
+        position = 4 + head_length
+        (length,) = _INT.unpack_from(body, position - 4)
+        self._dictionary = ChunkedDictionary(body, position, self._codec)
+        self._slices = _read_slices(body, position + length)
 
     def rows(self, test: IndexTest) -> BitMap:
         """Return exactly the rows that pass, because the index has each row's value."""
@@ -107,9 +107,9 @@ class _RangeBitmapReader:
                 return existence - self._rows_of(test.values)
             case comparison:
                 key = self._codec.keys(test.values)[0]
-                return self._ordered(comparison, *self._dictionary.code(key))
+                return self._rows_compared(comparison, *self._dictionary.code(key))
 
-    def _ordered(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
+    def _rows_compared(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
         """Return the rows whose code has this comparison with a value's, which may be absent."""
         if not is_there and comparison is IndexComparison.AT_MOST:
             comparison = IndexComparison.LESS
@@ -130,11 +130,13 @@ def _read_slices(data: bytes, position: int) -> BitSlices:
     head_length, version, count, there_length, _ = _SLICES.unpack_from(data, position)
     if version != _VERSION:
         raise ValueError(f"slices of version {version}")
-    places_at, body_at = position + _SLICES.size, position + 4 + head_length
-    existence, _ = read_bitmap(data, body_at)
+    extents_start, body_start = position + _SLICES.size, position + 4 + head_length
+    existence, _ = read_bitmap(data, body_start)
     slices = [
-        read_bitmap(data, body_at + there_length + offset)[0]
-        for offset, _ in _PLACE.iter_unpack(data[places_at : places_at + _PLACE.size * count])
+        read_bitmap(data, body_start + there_length + offset)[0]
+        for offset, _ in _EXTENT.iter_unpack(
+            data[extents_start : extents_start + _EXTENT.size * count]
+        )
     ]
     return BitSlices(existence, slices)
 

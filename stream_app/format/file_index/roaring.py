@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 RowNumbers = npt.NDArray[np.uint32]
-"""Rows of a file by their places, ascending: uint32 [n]."""
+"""Numbers of rows of a file, ascending: uint32 [n]."""
 
 
 def bitmap_of(rows: RowNumbers) -> BitMap:

@@ -34,9 +34,9 @@ def xx_hashes(texts: TextWords) -> XxHashes:
     starts, lengths = texts.starts[order], texts.lengths[order]
     long = int(np.count_nonzero(lengths >= _STRIPE))
     state = np.full(len(order), _P5, dtype=np.uint64)
-    state[:long] = _stripes(texts.words_at, starts[:long], lengths[:long])
+    state[:long] = _mix_stripes(texts.words_at, starts[:long], lengths[:long])
     state += lengths.view(np.uint64)
-    _rest(state, texts.words_at, starts, lengths)
+    _mix_rest(state, texts.words_at, starts, lengths)
     state ^= state >> np.uint64(33)
     state *= _P2
     state ^= state >> np.uint64(29)
@@ -47,18 +47,18 @@ def xx_hashes(texts: TextWords) -> XxHashes:
     return hashes
 
 
-def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes:
+def _mix_stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes:
     """Return the state after all 32-byte blocks of texts that have one, longest texts first."""
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
     lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
     counts = lengths // _STRIPE
     for stripe in range(int(counts[0]) if len(counts) else 0):
         active = int(np.searchsorted(-counts, -stripe, side="left"))
-        for place, lane in enumerate(lanes):
-            words = words_at[starts[:active] + (stripe * _STRIPE + place * _WORD)]
+        for index, lane in enumerate(lanes):
+            words = words_at[starts[:active] + (stripe * _STRIPE + index * _WORD)]
             lane[:active] = _round(lane[:active], words)
     state = sum(
-        (_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
+        (_rotate(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
         start=np.zeros(len(starts), dtype=np.uint64),
     )
     for lane in lanes:
@@ -67,29 +67,29 @@ def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes
     return state
 
 
-def _rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
+def _mix_rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
     """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
-    at = lengths // _STRIPE * _STRIPE
+    positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
-        rows = np.flatnonzero(lengths - at >= _WORD)
-        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + at[rows]])
-        state[rows] = _rotated(mixed, 27) * _P1 + _P4
-        at[rows] += _WORD
-    rows = np.flatnonzero(lengths - at >= _HALF)
-    halves = words_at[starts[rows] + at[rows]] & np.uint64(0xFFFFFFFF)
-    state[rows] = _rotated(state[rows] ^ halves * _P1, 23) * _P2 + _P3
-    at[rows] += _HALF
+        rows = np.flatnonzero(lengths - positions >= _WORD)
+        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + positions[rows]])
+        state[rows] = _rotate(mixed, 27) * _P1 + _P4
+        positions[rows] += _WORD
+    rows = np.flatnonzero(lengths - positions >= _HALF)
+    halves = words_at[starts[rows] + positions[rows]] & np.uint64(0xFFFFFFFF)
+    state[rows] = _rotate(state[rows] ^ halves * _P1, 23) * _P2 + _P3
+    positions[rows] += _HALF
     for _ in range(_HALF - 1):
-        rows = np.flatnonzero(lengths - at >= 1)
-        single = words_at[starts[rows] + at[rows]] & np.uint64(0xFF)
-        state[rows] = _rotated(state[rows] ^ single * _P5, 11) * _P1
-        at[rows] += 1
+        rows = np.flatnonzero(lengths - positions >= 1)
+        single = words_at[starts[rows] + positions[rows]] & np.uint64(0xFF)
+        state[rows] = _rotate(state[rows] ^ single * _P5, 11) * _P1
+        positions[rows] += 1
 
 
 def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:
-    mixed: XxHashes = _rotated(lane + words * _P2, 31) * _P1
+    mixed: XxHashes = _rotate(lane + words * _P2, 31) * _P1
     return mixed
 
 
-def _rotated(values: XxHashes, by: int) -> XxHashes:
+def _rotate(values: XxHashes, by: int) -> XxHashes:
     return values << np.uint64(by) | values >> np.uint64(64 - by)

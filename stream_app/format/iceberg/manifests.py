@@ -54,7 +54,7 @@ def _optional(field_id: int, name: str, avro_type: object) -> dict[str, object]:
     return {"name": name, "type": union, "default": None, "field-id": field_id}
 
 
-def _by_field_id(name: str, field_id: int, key_id: int, value_type: str) -> dict[str, object]:
+def _field_id_map(name: str, field_id: int, key_id: int, value_type: str) -> dict[str, object]:
     """Return the Avro type of a map from field ids, which Iceberg writes as pairs."""
     record = {
         "type": "record",
@@ -142,9 +142,9 @@ def _manifest_schema(partition_type: RowType) -> dict[str, object]:
         _required(102, "partition", partition_record(partition_type)),
         _required(103, "record_count", "long"),
         _required(104, "file_size_in_bytes", "long"),
-        _by_field_id("null_value_counts", 110, 121, "long"),
-        _by_field_id("lower_bounds", 125, 126, "bytes"),
-        _by_field_id("upper_bounds", 128, 129, "bytes"),
+        _field_id_map("null_value_counts", 110, 121, "long"),
+        _field_id_map("lower_bounds", 125, 126, "bytes"),
+        _field_id_map("upper_bounds", 128, 129, "bytes"),
         _optional(142, "first_row_id", "long"),
         _optional(143, "referenced_data_file", "string"),
         _optional(144, "content_offset", "long"),
@@ -203,10 +203,10 @@ def decode_manifest(data: bytes) -> list[IcebergEntry]:
     Raises:
         CorruptFileError: the bytes are not a manifest.
     """
-    return _decoded(data, _entry)
+    return _decode_records(data, _entry)
 
 
-def _decoded(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list[_T]:
+def _decode_records(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list[_T]:
     try:
         return [decode(record) for record in read_records(data)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -314,7 +314,7 @@ def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
     Raises:
         CorruptFileError: the bytes are not a manifest list.
     """
-    return _decoded(data, _manifest)
+    return _decode_records(data, _manifest)
 
 
 def _manifest(record: dict[str, Any]) -> IcebergManifest:

@@ -34,18 +34,18 @@ def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
     """Convert an index file to a Puffin file.
 
     Args:
-        vectors: all vectors of the index file, with their places in the Puffin file.
+        vectors: all vectors of the index file, with their positions in the Puffin file.
 
     Raises:
         UnsupportedTableError: a vector has 32 bits, which Iceberg does not support.
     """
     content, blobs = _MAGIC + index_file[len(FILE_HEADER) :], []
     for file in vectors:
-        place = file.vector
-        assert place is not None, file
-        if content[place.offset + _SIZE_BYTES :][: len(MAGIC_64)] != MAGIC_64:
+        vector = file.vector
+        assert vector is not None, file
+        if content[vector.offset + _SIZE_BYTES :][: len(MAGIC_64)] != MAGIC_64:
             raise UnsupportedTableError(
-                f"the deletion vector of {place.data_file} has 32 bits, Iceberg's have 64",
+                f"the deletion vector of {vector.data_file} has 32 bits, Iceberg's have 64",
                 fix="compact the table whole (stream-app compact --full)",
             )
         blob = {
@@ -53,10 +53,10 @@ def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
             "fields": [_POSITION_FIELD_ID],
             "snapshot-id": _UNKNOWN,
             "sequence-number": _UNKNOWN,
-            "offset": place.offset,
-            "length": place.length,
+            "offset": vector.offset,
+            "length": vector.length,
             "properties": {
-                "referenced-data-file": place.data_file,
+                "referenced-data-file": vector.data_file,
                 "cardinality": str(file.row_count),
             },
         }

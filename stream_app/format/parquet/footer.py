@@ -64,8 +64,8 @@ def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
     """Return a footer of flat columns with descriptions replaced by column number."""
     fields = raw_struct(footer)
     elements = members(fields[_SCHEMA_FIELD])
-    for place, element in columns.items():
-        elements[place + 1] = element
+    for index, element in columns.items():
+        elements[index + 1] = element
     fields[_SCHEMA_FIELD] = list_of_structs(elements)
     return struct_bytes(fields)
 

@@ -16,8 +16,9 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.parquet.page_index import ChunkPages
-from stream_app.format.parquet.row_ranges import RowPlaces, places_among
+from stream_app.format.parquet.row_ranges import positions_among
 from stream_app.format.parquet.thrift_compact import (
     I32,
     RawStruct,
@@ -92,8 +93,8 @@ class ColumnChunk:
         """The bytes of its pages, including the dictionary page."""
         start = integer(self.metadata[_DATA_OFFSET])
         if _DICTIONARY_OFFSET in self.metadata:
-            place = integer(self.metadata[_DICTIONARY_OFFSET])
-            start = place if 0 < place < start else start
+            dictionary_start = integer(self.metadata[_DICTIONARY_OFFSET])
+            start = dictionary_start if 0 < dictionary_start < start else start
         return ByteSpan(start, start + integer(self.metadata[_BYTES]))
 
     def index(self, kind: str) -> ByteSpan | None:
@@ -118,7 +119,7 @@ class ChosenPages:
     chunk: ColumnChunk
     pages: ChunkPages
     dictionary: bytes
-    numbers: RowPlaces
+    numbers: Int64s
     data: Sequence[bytes]
 
     @property
@@ -126,11 +127,13 @@ class ChosenPages:
         """The number of rows of these pages."""
         return int(self.pages.row_counts[self.numbers].sum())
 
-    def places(self, rows: Sequence[int]) -> list[int]:
-        """Return the places of the row group's rows among the rows of these pages."""
+    def positions(self, rows: Sequence[int]) -> list[int]:
+        """Return the positions of the row group's rows among the rows of these pages."""
         pages = self.pages
-        places: list[int] = places_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
-        return places
+        positions: list[int] = positions_among(
+            pages.begins, pages.row_count, self.numbers, rows
+        ).tolist()
+        return positions
 
     def contradiction(self) -> str | None:
         """Return how page headers contradict the index; None if all agree."""
@@ -188,16 +191,18 @@ class FooterParts:
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
         """Open a file of a row group's pages, of which the caller reads each column separately."""
-        parts, chunks, at = [_MAGIC], [], len(_MAGIC)
+        parts, chunks, position = [_MAGIC], [], len(_MAGIC)
         for chosen in columns.values():
             pieces = (chosen.dictionary, *chosen.data)
-            chunks.append(_moved(chosen, ByteSpan(at, at + sum(map(len, pieces)))))
+            chunks.append(
+                _chunk_description(chosen, ByteSpan(position, position + sum(map(len, pieces))))
+            )
             parts += pieces
-            at += sum(map(len, pieces))
+            position += sum(map(len, pieces))
         rows = max(chosen.row_count for chosen in columns.values())
         group = {
             _COLUMNS: list_of_structs(chunks),
-            _GROUP_BYTES: integer_value(at),
+            _GROUP_BYTES: integer_value(position),
             _GROUP_ROWS: integer_value(rows),
         }
         root = self._root | {_CHILDREN: _count(len(columns))}
@@ -216,8 +221,8 @@ class FooterParts:
         )
 
 
-def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
-    """Return the description of a chunk with fewer pages at another place."""
+def _chunk_description(chosen: ChosenPages, span: ByteSpan) -> bytes:
+    """Return the description of a chunk with fewer pages at another position."""
     metadata = {
         field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK
     }
@@ -232,13 +237,13 @@ def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
     fields = {
         _FILE_OFFSET: integer_value(span.end),
         _METADATA: RawValue(
-            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sorted(metadata))
+            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sort_fields(metadata))
         ),
     }
     return struct_bytes(fields)
 
 
-def _sorted(fields: RawStruct) -> RawStruct:
+def _sort_fields(fields: RawStruct) -> RawStruct:
     return dict(sorted(fields.items()))
 
 

@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.column_stats import ColumnStats, bounds_of_footer
-from stream_app.format.parquet.row_ranges import RowPlaces, pages_of_parts
+from stream_app.format.parquet.row_ranges import pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
+    booleans,
     integer,
     integers,
     members,
     raw_struct,
-    truths,
 )
 from stream_app.model.schema.data_type import DataType
 
@@ -64,13 +65,13 @@ class ChunkPages:
         row_count: the rows of the row group.
     """
 
-    offsets: RowPlaces
-    sizes: RowPlaces
-    begins: RowPlaces
+    offsets: Int64s
+    sizes: Int64s
+    begins: Int64s
     row_count: int
 
     @property
-    def row_counts(self) -> RowPlaces:
+    def row_counts(self) -> Int64s:
         """The number of rows of each page: int64 [n]."""
         return np.append(self.begins[1:], self.row_count) - self.begins
 
@@ -112,7 +113,7 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    only_nulls = truths(fields[_NULL_PAGES])
+    only_nulls = booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
@@ -128,7 +129,7 @@ def decode_stats(
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
     if integer(fields[_ORDER]) == _ASCENDING:
-        return _widened(stats, chunk)
+        return _widen_bounds(stats, chunk)
     return stats
 
 
@@ -143,7 +144,7 @@ def _null_counts(
     return nulls
 
 
-def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
+def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
     """Widen the statistics of ascending pages to the bounds of their neighbours.
 
     The first and the last page are widened to the chunk's bounds.
@@ -166,7 +167,7 @@ def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnSta
 
 
 def stats_of_parts(
-    stats: Sequence[ColumnStats], pages: ChunkPages, parts: RowPlaces
+    stats: Sequence[ColumnStats], pages: ChunkPages, parts: Int64s
 ) -> list[ColumnStats]:
     """Return the statistics of parts, each of which lies in one page.
 
@@ -176,14 +177,14 @@ def stats_of_parts(
     page_rows = pages.row_counts.tolist()
     part_rows = np.diff(np.append(parts, pages.row_count)).tolist()
     return [
-        _of_part(stats[page], page_rows[page], row_count)
+        _stats_of_part(stats[page], page_rows[page], row_count)
         for page, row_count in zip(
             pages_of_parts(pages.begins, parts).tolist(), part_rows, strict=True
         )
     ]
 
 
-def _of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
+def _stats_of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
     """Return a part's statistics. Its null count is unknown if the page is null in part."""
     if page_rows == part_rows or stats.null_count in (None, 0):
         return stats

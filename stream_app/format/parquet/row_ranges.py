@@ -9,12 +9,11 @@ page of each column, so the statistics of these pages apply to it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-RowPlaces: TypeAlias = npt.NDArray[np.int64]
+from stream_app.arrow_buffers import Int64s
 
 
 class RowRange(NamedTuple):
@@ -24,7 +23,7 @@ class RowRange(NamedTuple):
     end: int
 
 
-def part_begins(page_begins: Sequence[RowPlaces]) -> RowPlaces:
+def part_begins(page_begins: Sequence[Int64s]) -> Int64s:
     """Return the first row of each part, ascending: int64 [m]. Without columns there is one part.
 
     Args:
@@ -33,12 +32,12 @@ def part_begins(page_begins: Sequence[RowPlaces]) -> RowPlaces:
     return np.unique(np.concatenate([np.zeros(1, np.int64), *page_begins]))
 
 
-def pages_of_parts(page_begins: RowPlaces, parts: RowPlaces) -> RowPlaces:
+def pages_of_parts(page_begins: Int64s, parts: Int64s) -> Int64s:
     """Return the number of the page in which each part lies: int64 [m]."""
     return np.searchsorted(page_begins, parts, side="right") - 1
 
 
-def ranges_of(begins: RowPlaces, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
+def ranges_of(begins: Int64s, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
     """Return the rows of the wanted parts, with neighbours joined into one range.
 
     Args:
@@ -51,7 +50,7 @@ def ranges_of(begins: RowPlaces, row_count: int, wanted: Sequence[bool]) -> list
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 
-def ranges_of_rows(rows: RowPlaces, gap: int) -> list[RowRange]:
+def ranges_of_rows(rows: Int64s, gap: int) -> list[RowRange]:
     """Return ranges that cover rows, joined across gaps of at most `gap` other rows.
 
     Args:
@@ -70,7 +69,7 @@ def count_of(ranges: Iterable[RowRange]) -> int:
     return sum(end - begin for begin, end in ranges)
 
 
-def pages_with(page_begins: RowPlaces, row_count: int, ranges: Sequence[RowRange]) -> RowPlaces:
+def pages_with(page_begins: Int64s, row_count: int, ranges: Sequence[RowRange]) -> Int64s:
     """Return the numbers of the pages with rows of the ranges, ascending: int64 [k].
 
     Args:
@@ -84,20 +83,20 @@ def pages_with(page_begins: RowPlaces, row_count: int, ranges: Sequence[RowRange
     return np.flatnonzero(begins[following] < page_ends)
 
 
-def places_among(
-    page_begins: RowPlaces, row_count: int, pages: RowPlaces, rows: Sequence[int]
-) -> RowPlaces:
-    """Return the places of rows among the rows of only some pages: int64 [k].
+def positions_among(
+    page_begins: Int64s, row_count: int, pages: Int64s, rows: Sequence[int]
+) -> Int64s:
+    """Return the positions of rows among the rows of only some pages: int64 [k].
 
     Args:
         pages: the numbers of the pages that have the rows, ascending.
-        rows: the places of the rows in the row group.
+        rows: the numbers of the rows in the row group.
     """
     begins = page_begins[pages]
     sizes = np.append(page_begins[1:], row_count)[pages] - begins
     before = np.cumsum(sizes) - sizes
-    at = np.searchsorted(begins, np.asarray(rows, np.int64), side="right") - 1
-    return before[at] + rows - begins[at]
+    page_of_row = np.searchsorted(begins, np.asarray(rows, np.int64), side="right") - 1
+    return before[page_of_row] + rows - begins[page_of_row]
 
 
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
@@ -105,14 +104,14 @@ def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange
     portion: list[RowRange] = []
     room = rows_max
     for begin, end in ranges:
-        at = begin
-        while at < end:
+        start = begin
+        while start < end:
             if room == 0:
                 yield portion
                 portion, room = [], rows_max
-            stop = min(end, at + room)
-            portion.append(RowRange(at, stop))
-            room -= stop - at
-            at = stop
+            stop = min(end, start + room)
+            portion.append(RowRange(start, stop))
+            room -= stop - start
+            start = stop
     if portion:
         yield portion

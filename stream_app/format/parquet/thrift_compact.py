@@ -83,11 +83,11 @@ def members(value: RawValue) -> list[bytes]:
     if value.type_code != _LIST:
         raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
-    count, kind, at = _list_header(data, 0)
-    bounds = [at]
+    count, kind, position = _list_header(data, 0)
+    bounds = [position]
     for _ in range(count):
-        at = _end_of_value(data, at, _as_member(kind), 0)
-        bounds.append(at)
+        position = _end_of_value(data, position, _member_kind(kind), 0)
+        bounds.append(position)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
@@ -118,7 +118,7 @@ def integers(value: RawValue) -> list[int]:
     return [_zigzag(member, 0)[0] for member in members(value)]
 
 
-def truths(value: RawValue) -> list[bool]:
+def booleans(value: RawValue) -> list[bool]:
     """Decode a list of booleans."""
     return [member == b"\1" for member in members(value)]
 
@@ -170,7 +170,7 @@ def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
     return count, header & 0x0F, position
 
 
-def _as_member(kind: int) -> int:
+def _member_kind(kind: int) -> int:
     # A boolean takes a byte only in a list.
     return _BYTE if kind in (_TRUE, _FALSE) else kind
 
@@ -202,7 +202,7 @@ def _end_of_list(data: bytes, position: int, depth: int) -> int:
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        position = _end_of_value(data, position, _as_member(member), depth)
+        position = _end_of_value(data, position, _member_kind(member), depth)
     return position
 
 

@@ -67,19 +67,21 @@ def hashed_rows(
     groups: Collection[int],
 ) -> HashedRows:
     """Return the rows of groups. Callers request only differing groups, which are few."""
-    counted: HashedRows = Counter()
-    wanted = list(groups)
+    counts: HashedRows = Counter()
+    group_numbers = list(groups)
     for rows in batches:
-        taken = rows.take(pa.array(np.flatnonzero(np.isin(groups_of(rows, keys), wanted))))
-        data, offsets = row_texts(taken, keys)
+        group_rows = rows.take(
+            pa.array(np.flatnonzero(np.isin(groups_of(rows, keys), group_numbers)))
+        )
+        data, offsets = row_texts(group_rows, keys)
         text, ends = data.tobytes(), offsets.tolist()
-        high, low = (lane.tolist() for lane in row_hashes(taken, columns))
+        high, low = (lane.tolist() for lane in row_hashes(group_rows, columns))
         names = (text[begin:end] for begin, end in itertools.pairwise(ends))
-        counted.update(zip(names, high, low, strict=True))
-    return counted
+        counts.update(zip(names, high, low, strict=True))
+    return counts
 
 
-def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
+def group_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
     """Return the rows of each key."""
     rows_by_key: dict[bytes, HashedRows] = {}
     for row, count in rows.items():

@@ -60,7 +60,7 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
         value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(before)] if before else []
-            pieces.append(_joined([_constant(begin), *value_pieces, _constant(";")], nulls=True))
+            pieces.append(_join([_constant(begin), *value_pieces, _constant(";")], nulls=True))
             before = ""
         else:
             pieces += [_constant(before + begin), *value_pieces]
@@ -68,10 +68,10 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
     pieces.append(_constant(before))
     if not any(isinstance(piece, pa.Array) for piece in pieces):
         return np.empty(0, np.uint8), np.zeros(rows.num_rows + 1, np.int64)
-    return own_bytes(_joined(pieces))
+    return own_bytes(_join(pieces))
 
 
-def _joined(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> pa.Array:
+def _join(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> pa.Array:
     """Join pieces row by row.
 
     Args:
@@ -114,11 +114,11 @@ def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
 def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
     """Return the texts of arrays: binary [n], null where the array is null."""
     pieces = _value_pieces(plain_values(arrays.flatten(), element))
-    texts = _joined(pieces, nulls=True).fill_null(b"null")
+    texts = _join(pieces, nulls=True).fill_null(b"null")
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")
-    bracketed = _joined([_constant("["), joined, _constant("]")])
+    bracketed = _join([_constant("["), joined, _constant("]")])
     return bracketed if not arrays.null_count else pc.if_else(arrays.is_valid(), bracketed, None)
 
 
@@ -151,8 +151,8 @@ def _unscaled(values: pa.Array, precision: int) -> pa.Array:
         return pa.Array.from_buffers(
             unscaled_type, len(values), [validity, data], offset=values.offset
         )
-    places = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
-    low = np.frombuffer(data, np.int64)[places]
+    low_words = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
+    low = np.frombuffer(data, np.int64)[low_words]
     if not values.null_count:
         return pa.array(low)
     return pa.array(low, mask=values.is_null().to_numpy(zero_copy_only=False))
@@ -178,40 +178,40 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
     return texts if not values.null_count else pc.if_else(values.is_valid(), texts, None)
 
 
-def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
+def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     """Format the values in a row's text for messages: `id = 7, name = 'a'`."""
     fields = dict(columns)
     shown = []
     while text:
         position, _, text = text.partition(b"=")
         field = fields[int(position)]
-        value, text = _first_shown(text, field.data_type)
+        value, text = _show_first(text, field.data_type)
         shown.append(f"{field.name} = {value}")
         text = text[len(b";") :]
     return ", ".join(shown)
 
 
-def _first_shown(text: bytes, data_type: DataType) -> tuple[str, bytes]:
+def _show_first(text: bytes, data_type: DataType) -> tuple[str, bytes]:
     """Return the value at the beginning of a text for messages, and the text behind it."""
     if data_type.root in STRING_ROOTS:
         digits, _, text = text.partition(b":")
         size = int(digits)
         return repr(text[:size].decode(errors="replace")), text[size:]
     if data_type.root is not TypeRoot.ARRAY:
-        end = min(at for mark in b",];" if (at := text.find(mark)) >= 0)
-        return _shown(text[:end].decode(), data_type), text[end:]
+        end = min(position for mark in b",];" if (position := text.find(mark)) >= 0)
+        return _show(text[:end].decode(), data_type), text[end:]
     shown, text = [], text.removeprefix(b"[")
     while not text.startswith(b"]"):
         text = text.removeprefix(b",")
         if text.startswith(b"null"):
             value, text = "null", text.removeprefix(b"null")
         else:
-            value, text = _first_shown(text, *data_type.inner)
+            value, text = _show_first(text, *data_type.inner)
         shown.append(value)
     return f"[{', '.join(shown)}]", text.removeprefix(b"]")
 
 
-def _shown(value: str, data_type: DataType) -> str:
+def _show(value: str, data_type: DataType) -> str:
     match data_type.root:
         case TypeRoot.DECIMAL:
             return str(Decimal(value).scaleb(-data_type.scale))

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import RowPlaceReader
+from stream_app.mergetree.file_access import RowPositionReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, rows_at
@@ -25,7 +25,7 @@ from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import sorted_run
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
-_FILE, _PLACE = "_FILE", "_PLACE"
+_FILE, _POSITION = "_FILE", "_POSITION"
 
 
 @dataclass(slots=True)
@@ -34,14 +34,14 @@ class RowsAbove:
 
     Attributes:
         above: the data files of levels above the output.
-        places_read: name of a data file → the places of the rows that look-ups returned.
+        positions_read: name of a data file → the positions of the rows that look-ups returned.
     """
 
     layout: KeyValueLayout
-    files: RowPlaceReader
+    files: RowPositionReader
     above: Sequence[DataFileMeta]
     key_of: KeyOrder
-    places_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
+    positions_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
     def rows_of(self, keys: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
@@ -78,9 +78,9 @@ class RowsAbove:
     def _noted(self, hits: pa.RecordBatch) -> pa.RecordBatch:
         files = hits.column(_FILE).to_numpy()
         for number in np.unique(files):
-            places = hits.column(_PLACE).to_numpy()[files == number]
-            self.places_read.setdefault(self.above[number].file_name, []).append(places)
-        return hits.drop_columns([_FILE, _PLACE])
+            positions = hits.column(_POSITION).to_numpy()[files == number]
+            self.positions_read.setdefault(self.above[number].file_name, []).append(positions)
+        return hits.drop_columns([_FILE, _POSITION])
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """Yield the rows of each level, the lowest level first."""
@@ -91,9 +91,9 @@ class RowsAbove:
     def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.above.index(file), pa.int32())
-            for batch, places in self.files.read_places(file):
+            for batch, positions in self.files.read_with_positions(file):
                 marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
-                yield marked.append_column(_PLACE, pa.array(places))
+                yield marked.append_column(_POSITION, pa.array(positions))
 
 
 class Upgrade(enum.Enum):
@@ -257,10 +257,10 @@ class LookupChangelog(BeforeRows):
         batch, order = level_window.window.batch, level_window.order
         is_new = level_window.levels == 0
         may_change = level_window.any(is_new)
-        places = level_window.lowest_above_0()
-        has_older = places >= 0
-        before = [rows_at(batch, order[places[has_older & may_change]])]
-        is_new[places[has_older]] = True
+        indices = level_window.lowest_above_0()
+        has_older = indices >= 0
+        before = [rows_at(batch, order[indices[has_older & may_change]])]
+        is_new[indices[has_older]] = True
         window = level_window.chosen(is_new)
         if not has_older.all():
             unknown = rows_at(batch, order[level_window.starts[~has_older]])

@@ -49,15 +49,15 @@ class WantedKeys(Sequence[Any]):
         return int(self.batch.num_rows)
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, place: slice) -> WantedKeys: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            start, stop, _ = place.indices(len(self))
+    def __getitem__(self, index: slice) -> WantedKeys: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
             part = self.batch.slice(start, max(stop - start, 0))
             return WantedKeys(part, self._key_at, self._key_of)
-        return self.key_at(self.batch, place)
+        return self.key_at(self.batch, index)
 
     def key_at(self, batch: pa.RecordBatch, row: int) -> Any:
         """Return the key in a row of a batch."""
@@ -81,11 +81,11 @@ class RowsOfKeys:
     """The rows of keys.
 
     Attributes:
-        key_places: int64 [k], ascending; the places of the keys with a row.
+        key_indices: int64 [k], ascending; the indices of the keys with a row.
         rows: their rows [k], in the same order.
     """
 
-    key_places: Indices
+    key_indices: Indices
     rows: pa.RecordBatch
 
 
@@ -122,27 +122,27 @@ class KeyLookup:
         keys = keys.select(names)
         order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
         wanted = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
-        places: list[Indices] = []
+        indices: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         unmatched = np.asarray(order)
         for tier in lookup_tiers(files, lies_by_age=not self.layout.sequence_fields):
             if not len(unmatched):
                 break
-            key_places, rows = self._newest_in_tier(tier, wanted)  # step 2
+            key_indices, rows = self._newest_in_tier(tier, wanted)  # step 2
             alive = ~is_retract(rows)  # step 3
-            places.append(unmatched[key_places[alive]])
+            indices.append(unmatched[key_indices[alive]])
             parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
             missing = np.ones(len(unmatched), np.bool_)
-            missing[key_places] = False
+            missing[key_indices] = False
             unmatched = unmatched[missing]
             wanted = WantedKeys(
                 rows_at(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
             )
-        return self._together(places, parts)
+        return self._together(indices, parts)
 
     def _newest_in_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
-        """Return each key's newest row in a tier, including deletes, and the keys' places."""
-        places: list[Indices] = []
+        """Return each key's newest row in a tier, including deletes, and the keys' indices."""
+        indices: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         for file in reversed(tier):  # the newest is last, and wins ties
             share = keys_in(file, wanted, self.key_of)
@@ -154,28 +154,28 @@ class KeyLookup:
                     keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
                 )
                 part = keys.batch.slice(near.start, len(near))
-                key_places, rows = key_matches(part, batch, self.layout.key_names)
-                key_places = key_places + near.start
+                key_indices, rows = key_matches(part, batch, self.layout.key_names)
+                key_indices = key_indices + near.start
                 matched = rows_at(batch, rows)
                 if self.ignores_deletes and (retract := is_retract(matched)).any():
                     matched = rows_at(matched, np.flatnonzero(~retract))
-                    key_places = key_places[~retract]
-                if len(key_places):
-                    places.append(key_places + share.start)
+                    key_indices = key_indices[~retract]
+                if len(key_indices):
+                    indices.append(key_indices + share.start)
                     parts.append(matched)
         if not parts:
             return np.empty(0, np.int64), self.layout.no_rows
-        candidates, key_places = pa.concat_batches(parts), np.concatenate(places)
+        candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
         order, last = key_order(candidates, self.layout)
         newest = order[last]
-        return key_places[newest], rows_at(candidates, newest)
+        return key_indices[newest], rows_at(candidates, newest)
 
-    def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
+    def _together(self, indices: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
             return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
-        key_places, rows = np.concatenate(places), pa.concat_batches(parts)
-        order = np.argsort(key_places, kind="stable")
-        return RowsOfKeys(key_places[order], rows_at(rows, order))
+        key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
+        order = np.argsort(key_indices, kind="stable")
+        return RowsOfKeys(key_indices[order], rows_at(rows, order))
 
 
 def key_matches(
@@ -185,10 +185,10 @@ def key_matches(
 
     Three keys and four rows::
 
-        keys       [3, 5, 9]
-        rows       [1, 3, 4, 9]
-        key_places [0, 2]
-        places     [1, 3]
+        keys          [3, 5, 9]
+        rows          [1, 3, 4, 9]
+        key_indices   [0, 2]
+        row_indices   [1, 3]
 
     Args:
         keys: distinct keys in ascending order; columns `names` [n].
@@ -196,8 +196,8 @@ def key_matches(
         names: the key columns.
 
     Returns:
-        `key_places`, int64 [k]: the place of each key with a row, ascending.
-        `places`, int64 [k]: its row.
+        `key_indices`, int64 [k]: the index of each key with a row, ascending.
+        `row_indices`, int64 [k]: the index of its row.
     """
     if len(names) > 1:
         return rows_with_keys(keys, rows, names)
@@ -216,10 +216,10 @@ def _valid(column: pa.Array) -> Mask:
 
 def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
     keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
-    places = np.searchsorted(rows, keys)
-    inside = np.flatnonzero(places < len(rows))
-    key_places = inside[rows[places[inside]] == keys[inside]]
-    return key_places, places[key_places]
+    indices = np.searchsorted(rows, keys)
+    inside = np.flatnonzero(indices < len(rows))
+    key_indices = inside[rows[indices[inside]] == keys[inside]]
+    return key_indices, indices[key_indices]
 
 
 def rows_with_keys(
@@ -234,7 +234,7 @@ def rows_with_keys(
         rows         a2  b1  c2  a2
                      after the first column    after both
         numbers      [0, 0, 1]                 [0, 1, 2]     of the keys
-        places       [0, 1, 3]                 [0, 3]        of the rows that are left
+        candidates   [0, 1, 3]                 [0, 3]        the rows that are left
         prefixes     [0, 1, 0]                 [1, 1]        their numbers
 
     Args:
@@ -242,21 +242,21 @@ def rows_with_keys(
         rows: columns `names`, and others [m].
 
     Returns:
-        Each row that has one of the keys: the place of its key, and its own, int64 [k] both.
+        The indices of the matching rows' keys, and of the rows, int64 [k] both.
     """
     numbers = np.zeros(keys.num_rows, np.int64)
-    places = np.arange(rows.num_rows)
+    candidates = np.arange(rows.num_rows)
     prefixes = np.zeros(rows.num_rows, np.int64)
     for name in names:
         values = pc.unique(keys.column(name))
         codes = pc.index_in(keys.column(name), values).to_numpy()
-        row_codes = pc.index_in(rows.column(name).take(pa.array(places)), values)
+        row_codes = pc.index_in(rows.column(name).take(pa.array(candidates)), values)
         may_match = _valid(row_codes)
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
         hit = distinct[nearest] == pairs
-        places, prefixes = places[may_match][hit], nearest[hit]
+        candidates, prefixes = candidates[may_match][hit], nearest[hit]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[numbers] = np.arange(keys.num_rows)
-    return key_of_number[prefixes], places
+    return key_of_number[prefixes], candidates

@@ -40,8 +40,8 @@ def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> 
     newest_behind = list(accumulate(reversed(newest), max))[::-1]
     tiers: list[Tier] = []
     tier: Tier = parts[0]
-    for place, part in enumerate(parts[1:], 1):
-        if newest_behind[place] < oldest[place - 1]:
+    for index, part in enumerate(parts[1:], 1):
+        if newest_behind[index] < oldest[index - 1]:
             tiers.append(tier)
             tier = part
         else:

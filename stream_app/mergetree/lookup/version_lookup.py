@@ -49,7 +49,7 @@ class VersionLookup:
     read: LookupFileReader
 
     def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> RowsOfKeys:
-        """Return all versions of each key, by key and start; a key has as many places as versions.
+        """Return all versions of each key, by key and start, and each version's key by its index.
 
         Args:
             keys: distinct keys in key order, without the column of a version's start.
@@ -60,7 +60,7 @@ class VersionLookup:
         """
         names = self.layout.key_names[:-1]
         wanted = WantedKeys(keys, self.key_at, self.key_of)
-        places: list[Indices] = [np.empty(0, np.int64)]
+        indices: list[Indices] = [np.empty(0, np.int64)]
         parts = [self.layout.no_rows]
         for file in files:
             share = keys_in(file, wanted, self.file_key_of)
@@ -68,11 +68,11 @@ class VersionLookup:
                 continue
             near = wanted[share.start : share.stop]
             for batch in filter(len, self.read(file, near)):
-                key_places, rows = rows_with_keys(near.batch, batch, names)
-                places.append(key_places + share.start)
+                key_indices, rows = rows_with_keys(near.batch, batch, names)
+                indices.append(key_indices + share.start)
                 parts.append(rows_at(batch, rows))
-        key_places, rows = np.concatenate(places), pa.concat_batches(parts)
+        key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
         order, last = key_order(rows, self.layout)
         newest = order[last]
         alive = newest[~is_retract(rows_at(rows, newest))]
-        return RowsOfKeys(key_places[alive], rows_at(rows, alive))
+        return RowsOfKeys(key_indices[alive], rows_at(rows, alive))

@@ -55,7 +55,7 @@ class KeySegments:
 
     @cached_property
     def unmerged_starts(self) -> Indices:
-        """The places at which keys that keep their row begin."""
+        """The indices at which keys that keep their row begin."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
     @cached_property
@@ -118,7 +118,7 @@ def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np
 
     Args:
         ops: the operations, which are changed in place.
-        unmerged: the places of these changes, each alone in its segment.
+        unmerged: the indices of these changes, each alone in its segment.
     """
     ops[unmerged[np.flatnonzero(ops[unmerged] != ChangeOp.ADD)]] = ChangeOp.SET
     return ops

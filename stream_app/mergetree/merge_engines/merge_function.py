@@ -63,6 +63,6 @@ class LookupMerge:
     def merge_levels(self, window: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Merge rows of any levels."""
         counts = window.levels == 0
-        places = window.lowest_above_0()
-        counts[places[places >= 0]] = True
+        indices = window.lowest_above_0()
+        counts[indices[indices >= 0]] = True
         return self.function.merge(window.chosen(counts), layout)

@@ -62,7 +62,7 @@ class GroupedChanges:
         in_sequence: for each group, which changes are not older than the previous ones: bool
             [changes].
         has_sequence: for each group, which rows have a sequence that is not null.
-        unmerged: the places of changes that are alone in their segment, and set all columns to
+        unmerged: the indices of changes that are alone in their segment, and set all columns to
             their row's values.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
@@ -205,7 +205,7 @@ def _removals(
     removers: list[SequenceGroup],
     is_delete: Mask,
 ) -> Indices:
-    """Return the place of each segment's last delete that removes the whole row, else -1.
+    """Return the index of each segment's last delete that removes the whole row, else -1.
 
     A removal restarts the sequences of all groups, so the search for the next begins after it. One
     group needs no second search: its own sequence is not lower after a removal.
@@ -218,7 +218,7 @@ def _removals(
         for group in removers:
             rank = ranks[group]
             removes |= is_delete & (rank > 0) & _in_sequence(rank, parts, everywhere)
-        removes &= changes.places > np.repeat(base, changes.lengths)
+        removes &= changes.indices > np.repeat(base, changes.lengths)
         if len(removers) == 1:
             return changes.last(removes)
         if not removes.any():

@@ -61,8 +61,8 @@ def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordB
 
 def leaves_out(batch: pa.RecordBatch) -> bool:
     """Return whether any row omits a value."""
-    at = batch.schema.get_field_index(UNCHANGED)
-    return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
+    index = batch.schema.get_field_index(UNCHANGED)
+    return index >= 0 and bool(batch.column(index).null_count < batch.num_rows)
 
 
 def restored_windows(
@@ -120,13 +120,13 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         keys = rows_at(narrow.select(list(layout.key_names)), asked_keys)
         names = [name for name, column in before.items() if len(column.asked_keys)]
         looked_up = find(keys, names)
-        old, key_places = looked_up.rows, looked_up.key_places
-        old_at[asked_keys[key_places]] = np.arange(len(key_places))
+        old, key_indices = looked_up.rows, looked_up.key_indices
+        old_at[asked_keys[key_indices]] = np.arange(len(key_indices))
     reasons: dict[int, str] = {}
     for name, column in before.items():
-        place = narrow.schema.get_field_index(name)
-        values = column.values(narrow.column(place), name, (old, old_at), reasons)
-        narrow = narrow.set_column(place, narrow.schema.field(place), values)
+        index = narrow.schema.get_field_index(name)
+        values = column.values(narrow.column(index), name, (old, old_at), reasons)
+        narrow = narrow.set_column(index, narrow.schema.field(index), values)
     if not reasons:
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
     accepted = np.ones(rows.num_rows, np.bool_)
@@ -167,11 +167,11 @@ class _Before:
     def in_rows(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
         """Find these rows among rows in order of key and age."""
         count = rows.num_rows
-        places = np.arange(count)
+        indices = np.arange(count)
         is_first = np.ones(count, np.bool_)
         is_first[1:] = last[:-1]
-        starts = np.maximum.accumulate(np.where(is_first, places, 0))
-        newest = np.maximum.accumulate(np.where(left_out, -1, places))
+        starts = np.maximum.accumulate(np.where(is_first, indices, 0))
+        newest = np.maximum.accumulate(np.where(left_out, -1, indices))
         lacking = np.flatnonzero(left_out)
         sources = np.where(newest[lacking] >= starts[lacking], newest[lacking], -1)
         return _Before(
@@ -199,16 +199,16 @@ class _Before:
             looked_up: the table's rows, and for each beginning of a key its row there, or -1.
         """
         old, old_at = looked_up
-        places = np.arange(len(column))
+        indices = np.arange(len(column))
         from_table = old_at[self.starts]
         is_asked = self.sources < 0
         has_no_row = is_asked & (from_table < 0)
-        places[self.lacking] = np.where(is_asked, len(column) + from_table, self.sources)
-        places[self.lacking[has_no_row | self.are_deleted]] = 0
+        indices[self.lacking] = np.where(is_asked, len(column) + from_table, self.sources)
+        indices[self.lacking[has_no_row | self.are_deleted]] = 0
         both = column
         if old is not None and name in old.schema.names:
             both = pa.concat_arrays([column, old.column(name)])
-        values = both.take(pa.array(places))
+        values = both.take(pa.array(indices))
         # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
         for mask, cause in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
@@ -218,8 +218,8 @@ class _Before:
 
 
 def _reason(name: str, cause: str) -> str:
-    place = f"the table's value {cause}" if cause is _NULL else cause
-    return f"column {name!r} is unchanged and its value was not sent, and {place}"
+    clause = f"the table's value {cause}" if cause is _NULL else cause
+    return f"column {name!r} is unchanged and its value was not sent, and {clause}"
 
 
 def _refused(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:

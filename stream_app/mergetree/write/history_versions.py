@@ -172,9 +172,9 @@ def _rows_near(
     first_changes = _integers(changes.column(start))[firsts]
     stored = find(keys, rule.layout.schema.names[2:])
     starts = _integers(stored.rows.column(start))
-    precedes = starts < first_changes[stored.key_places]
+    precedes = starts < first_changes[stored.key_indices]
     is_past = np.zeros(len(precedes), np.bool_)
-    is_past[:-1] = precedes[1:] & (stored.key_places[1:] == stored.key_places[:-1])
+    is_past[:-1] = precedes[1:] & (stored.key_indices[1:] == stored.key_indices[:-1])
     rows = rows_at(stored.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
     rows = _with(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
@@ -186,8 +186,8 @@ def _rows_near(
     changes_of_keys = hidden.find(keys, since)
     nearest = np.flatnonzero(precedes & ~is_past)
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
-    begins[stored.key_places[nearest]] = starts[nearest]
-    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_places]
+    begins[stored.key_indices[nearest]] = starts[nearest]
+    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_indices]
     is_near &= _agrees(changes_of_keys, stored, rule)
     return rows, _by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
@@ -208,19 +208,19 @@ def _agrees(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
     columns = rule.columns
     both = pa.concat_batches([stored.rows, hidden.rows])
     count, start = stored.rows.num_rows, _integers(both.column(columns.valid_from))
-    places = np.concatenate([stored.key_places, hidden.key_places])
-    is_hidden = np.arange(len(places)) >= count
-    order = np.lexsort((is_hidden, start, places))
-    nearest = np.empty(len(places), np.int64)  # the row of the version that begins last
+    key_indices = np.concatenate([stored.key_indices, hidden.key_indices])
+    is_hidden = np.arange(len(key_indices)) >= count
+    order = np.lexsort((is_hidden, start, key_indices))
+    nearest = np.empty(len(key_indices), np.int64)  # the row of the version that begins last
     nearest[order] = order[
         np.maximum.accumulate(np.where(is_hidden[order], 0, np.arange(len(order))))
     ]
-    version, at = nearest[count:], start[count:]
-    is_covered = (version < count) & (places[version] == places[count:])
+    version, moment = nearest[count:], start[count:]
+    is_covered = (version < count) & (key_indices[version] == key_indices[count:])
     valid_to = both.column(columns.valid_to)
     ends = _integers(pc.fill_null(integer_view(valid_to), np.iinfo(np.int64).max))
-    is_covered &= at < ends[version]
-    values = row_codes([value_codes(both.column(name)) for name in rule.tracked], len(places))
+    is_covered &= moment < ends[version]
+    values = row_codes([value_codes(both.column(name)) for name in rule.tracked], len(key_indices))
     is_same = values[version] == values[count:]
     agrees: Mask = np.where(is_retract(hidden.rows), ~is_covered, is_covered & is_same)
     return agrees
@@ -304,8 +304,8 @@ def _to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
 
 
 def _with(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    at = rows.schema.get_field_index(name)
-    return rows.set_column(at, rows.schema.field(at), values)
+    index = rows.schema.get_field_index(name)
+    return rows.set_column(index, rows.schema.field(index), values)
 
 
 def _integers(column: pa.Array) -> Indices:

@@ -38,8 +38,8 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
             f"rowkind.field {name!r} of a row is {wrong!r}, which is not a row kind",
             fix=f"the column holds one of {', '.join(_TEXTS.to_pylist())}",
         )
-    place = rows.schema.get_field_index(VALUE_KIND)
-    return rows.set_column(place, rows.schema.field(place), kinds.cast(pa.int8()))
+    index = rows.schema.get_field_index(VALUE_KIND)
+    return rows.set_column(index, rows.schema.field(index), kinds.cast(pa.int8()))
 
 
 def check_mergeable(

@@ -149,11 +149,11 @@ def _tokens(text: str) -> list[_SqlToken]:
 def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
     """Yield the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
-    for at, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         depth += token.says("(") - token.says(")")
         if depth == 0 and token.says(sign):
-            yield _Tokens(tokens[begin:at])
-            begin = at + 1
+            yield _Tokens(tokens[begin:index])
+            begin = index + 1
     yield _Tokens(tokens[begin:])
 
 

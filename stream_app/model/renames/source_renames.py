@@ -101,10 +101,10 @@ class SourceRenames:
 
     def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
         """Return the renames after a message was read; None if it was already read before."""
-        place = f"{topic}/{partition}"
-        if offset < self.offsets.get(place, 0):
+        kafka_partition = f"{topic}/{partition}"
+        if offset < self.offsets.get(kafka_partition, 0):
             return None
-        return replace(self, offsets={**self.offsets, place: offset + 1})
+        return replace(self, offsets={**self.offsets, kafka_partition: offset + 1})
 
     def document(self) -> dict[str, Any]:
         """Return the renames as JSON."""

@@ -268,7 +268,7 @@ def existing_problems(
 
 
 def unread_blobs(schema: TableSchema, column: DataField) -> str:
-    """Return the place of a column's BLOBs that stream_app does not read; empty if it reads them.
+    """Return where a column's BLOBs lie that stream_app does not read; empty if it reads them.
 
     With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
     that does not know the references would delete the files.

@@ -32,7 +32,7 @@ class Origin:
         return in_cluster(self.cluster, name)
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def namespace(self) -> tuple[str, str, str]:
         """The cluster, the database and the schema."""
         return self.cluster, self.database, self.schema
 

@@ -83,9 +83,9 @@ def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) ->
     they have passed, because either may be ahead.
     """
     needed, seen = None, set[str]()
-    for place, recording in enumerate(newest_first):
+    for index, recording in enumerate(newest_first):
         snapshot, recorded = recording.snapshot, recording.recorded
-        if place == 0:
+        if index == 0:
             now_millis = min(now_millis, snapshot.time_millis)
         is_last = recorded is not None
         if recorded is None:

@@ -44,9 +44,9 @@ class SplitRules:
 
 def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
-    placed = [(place, section_files(section)) for place, section in enumerate(sections)]
-    raw = [item for item in placed if needs_no_merge(item[1])]
-    merged = [item for item in placed if not needs_no_merge(item[1])]
+    numbered = [(number, section_files(section)) for number, section in enumerate(sections)]
+    raw = [item for item in numbered if needs_no_merge(item[1])]
+    merged = [item for item in numbered if not needs_no_merge(item[1])]
     bins = [
         (packed[0][0], SplitGroup(tuple(file for _, files in packed for file in files), is_raw))
         for is_raw, items in ((True, raw), (False, merged))

@@ -238,12 +238,12 @@ class _Altering:
                 if keys and ADD_COLUMN_BEFORE_PARTITION.read(self.options):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
-            case schema_changes.Position(schema_changes.ColumnPlace.FIRST):
+            case schema_changes.Position(schema_changes.MoveType.FIRST):
                 return 0
-            case schema_changes.Position(schema_changes.ColumnPlace.LAST):
+            case schema_changes.Position(schema_changes.MoveType.LAST):
                 return len(self.fields)
-            case schema_changes.Position(place, neighbour):
-                return self._index(neighbour) + (place is schema_changes.ColumnPlace.AFTER)
+            case schema_changes.Position(move_type, neighbour):
+                return self._index(neighbour) + (move_type is schema_changes.MoveType.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)

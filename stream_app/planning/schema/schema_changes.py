@@ -13,8 +13,8 @@ from stream_app.model.schema.data_type import DataField, DataType
 from stream_app.model.schema.table_schema import TableSchema
 
 
-class ColumnPlace(enum.Enum):
-    """The kinds of places for a column."""
+class MoveType(enum.Enum):
+    """The kinds of positions for a column, by Paimon's names."""
 
     FIRST = "first"
     LAST = "last"
@@ -24,9 +24,9 @@ class ColumnPlace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place among the columns; BEFORE and AFTER have a neighbour."""
+    """A position among the columns; BEFORE and AFTER have a neighbour."""
 
-    place: ColumnPlace
+    move_type: MoveType
     neighbour: str = ""
 
 

@@ -50,7 +50,7 @@ def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collect
             leaf
             for leaf, other in sorted(seen.items())
             if leaf != root
-            and leaf.place == root.place
+            and leaf.namespace == root.namespace
             and other.columns == table.columns
             and not other.read.isdisjoint(table.read)
         ]

@@ -166,7 +166,7 @@ _RENAME = "name it by sync.table-mapping"
 
 
 def _folded(origin: Origin) -> tuple[str, str, str, str]:
-    return *origin.place, origin.table.lower()
+    return *origin.namespace, origin.table.lower()
 
 
 def _fits(name: str, including: str, excluding: str | None) -> bool:

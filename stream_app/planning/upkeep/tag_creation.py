@@ -174,10 +174,10 @@ class TagPeriods:
         if not re.fullmatch(form, text, re.ASCII):
             return None
         try:
-            at = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
+            begin = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
         except ValueError:  # the 30th of February
             return None
-        return round((at - _EPOCH) / timedelta(milliseconds=1))
+        return round((begin - _EPOCH) / timedelta(milliseconds=1))
 
     def last_ended(self, time_ms: int) -> int:
         """Return the begin of the last period that has ended at a time."""

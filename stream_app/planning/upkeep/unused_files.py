@@ -57,8 +57,8 @@ def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 def tag_before(tagged: Sequence[int], snapshot_id: int) -> int | None:
     """Return the newest tagged snapshot before this one; `tagged` is ascending."""
-    place = bisect_left(tagged, snapshot_id)
-    return tagged[place - 1] if place else None
+    count = bisect_left(tagged, snapshot_id)
+    return tagged[count - 1] if count else None
 
 
 def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:

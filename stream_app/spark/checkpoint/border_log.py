@@ -37,7 +37,7 @@ class BorderLog:
 
     def note(self, epoch: int, border: Border) -> None:
         """Record the border of an epoch that is about to begin, and delete that of an old epoch."""
-        files, data = self.folder.files, json.dumps(_document(border)).encode()
+        files, data = self.folder.files, json.dumps(_encode(border)).encode()
         files.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:
             files.delete(self._path(epoch - EPOCHS_KEPT))
@@ -50,7 +50,7 @@ class BorderLog:
             CheckpointError: the file is damaged.
         """
         try:
-            return _parsed(json.loads(self.folder.files.read_bytes(self._path(epoch))))
+            return _decode(json.loads(self.folder.files.read_bytes(self._path(epoch))))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -64,10 +64,10 @@ class BorderLog:
         return self.folder.path(f"{FOLDER}/{epoch}")
 
 
-def _document(border: Border) -> dict[str, Any]:
+def _encode(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
-    for (topic, partition), at in border.progress.partitions.items():
-        topics.setdefault(topic, {})[str(partition)] = [at.state, *at.top]
+    for (topic, partition), progress in border.progress.partitions.items():
+        topics.setdefault(topic, {})[str(partition)] = [progress.state, *progress.top]
     doubt = border.doubt
     return {
         "newest": {
@@ -80,21 +80,21 @@ def _document(border: Border) -> dict[str, Any]:
     }
 
 
-def _parsed(document: Any) -> Border:
+def _decode(document: Any) -> Border:
     newest = {
         str(source): NewestTransaction(
-            SourcePosition(str(at["position"]["transaction"]), int(at["position"]["time_ms"])),
-            _numbers(at["at"], POSITION_NUMBERS),
-            str(at["log"]),
+            SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),
+            _numbers(end["at"], POSITION_NUMBERS),
+            str(end["log"]),
         )
-        for source, at in document["newest"].items()
+        for source, end in document["newest"].items()
     }
     partitions = {
         (str(topic), int(partition)): PartitionProgress(
-            _numbers(at[1:], POSITION_NUMBERS + 1), PartitionState(at[0])
+            _numbers(numbers[1:], POSITION_NUMBERS + 1), PartitionState(numbers[0])
         )
         for topic, states in document["topics"].items()
-        for partition, at in states.items()
+        for partition, numbers in states.items()
     }
     doubt = document["doubt"]
     return Border(

@@ -57,9 +57,9 @@ def check_owner(
                 "the checkpoint was made by another application", where=str(folder), fix=_NEW
             )
         return
-    same_place = state.location == location
-    if state.table_identity != identity or (identity == DATABASE and not same_place):
-        if same_place:
+    same_location = state.location == location
+    if state.table_identity != identity or (identity == DATABASE and not same_location):
+        if same_location:
             problem = "the table was dropped and recreated since this checkpoint was begun"
         else:
             problem = f"the checkpoint belongs to the table {state.location}, not {location}"

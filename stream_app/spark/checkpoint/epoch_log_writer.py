@@ -44,11 +44,11 @@ class EpochLogWriter:
         if not files.exists(path):
             files.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
-    def newest(self) -> int | None:
+    def newest_epoch(self) -> int | None:
         """Return the newest epoch that has begun, or None."""
         return max(self._epochs(_OFFSETS), default=None)
 
-    def first(self, offsets: Offsets) -> None:
+    def write_first_offsets(self, offsets: Offsets) -> None:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
         # The byte before the version comes from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()

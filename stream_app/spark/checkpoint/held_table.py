@@ -67,7 +67,7 @@ def is_temporary(error: BaseException) -> bool:
     return not isinstance(error, StreamAppError)
 
 
-def held_after(
+def next_held_state(
     error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
 ) -> HeldTable:
     """Return a table's held state after a failure; `before` is its earlier held state, or None."""

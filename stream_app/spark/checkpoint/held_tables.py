@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.held_table import HeldTable, held_after
+from stream_app.spark.checkpoint.held_table import HeldTable, next_held_state
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.task_errors import readable_error
@@ -68,7 +68,7 @@ class HeldTables:
         Args:
             epoch, begin: the first epoch and the first offsets that it lacks.
         """
-        table = held_after(
+        table = next_held_state(
             readable_error(error),
             epoch=epoch,
             begin=begin,

@@ -17,7 +17,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
 from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.sources_met import SourcesMet, with_seen
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
 from stream_app.spark.job_folder import Folder
 
 _LOG = logging.getLogger("stream_app")
@@ -59,7 +59,7 @@ class JobState:
 
     Attributes:
         location: the folder of the table, or of a database's tables; empty before a job has begun.
-        table_identity: distinguishes a table from a later one at the same place.
+        table_identity: distinguishes a table from a later one at the same location.
         share: the job's share of a database's tables, such as ``3/8``; empty if it has all tables.
         decoder: the decoder of messages since the newest start; empty if the format has only one.
         topic_ids: Kafka's id of each topic that was ever read.
@@ -82,13 +82,13 @@ class JobState:
     epoch: int = -1
     newest: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, HeldTable] = field(default_factory=dict)
-    source_tables: Mapping[str, SourcesMet] = field(default_factory=dict)
+    source_tables: Mapping[str, SourceTableNames] = field(default_factory=dict)
     origins: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
     renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
 
-    def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
+    def source_tables_of(self, name: str = ONLY_TABLE) -> SourceTableNames:
         """Return all source tables whose rows a table may have."""
         return self.source_tables.get(name, {})
 
@@ -104,7 +104,7 @@ def read_state(folder: Folder) -> JobState | None:
     if document is None:
         # The job may have replaced the earlier file before or during this read.
         document = _read(folder)
-    return earlier if document is None else _parsed(folder, document)
+    return earlier if document is None else _decode(folder, document)
 
 
 def state_of(folder: Folder) -> JobState:
@@ -138,7 +138,7 @@ class JobStateFile:
     def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged = {
-            name: with_seen(self.state.source_tables_of(name), tables)
+            name: add_source_tables_seen(self.state.source_tables_of(name), tables)
             for name, tables in seen.items()
             if tables
         }
@@ -175,7 +175,7 @@ class JobStateFile:
         """
         if self.state == self._saved:
             return
-        data = json.dumps(_document(self.state)).encode()
+        data = json.dumps(_encode(self.state)).encode()
         self.folder.files.overwrite(self.folder.path(FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
@@ -189,7 +189,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _damaged(folder, error, name) from None
+        raise _damaged_error(folder, error, name) from None
 
 
 def _earlier(folder: Folder) -> JobState | None:
@@ -213,10 +213,10 @@ def _earlier(folder: Folder) -> JobState | None:
             source_tables={ONLY_TABLE: tables} if tables else {},
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise _damaged(folder, error, EARLIER_FILE) from None
+        raise _damaged_error(folder, error, EARLIER_FILE) from None
 
 
-def _document(state: JobState) -> dict[str, Any]:
+def _encode(state: JobState) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "table": state.location,
@@ -225,8 +225,8 @@ def _document(state: JobState) -> dict[str, Any]:
         "newest": state.newest,
         "held": {name: asdict(waiting) for name, waiting in state.held.items()},
         "source_tables": state.source_tables,
-        "origins": _of_origins(state.origins, "name"),
-        "refused": _of_origins(state.refused, "reason"),
+        "origins": _origin_documents(state.origins, "name"),
+        "refused": _origin_documents(state.refused, "reason"),
         "renames": state.renames.document(),
         "warnings": [
             {
@@ -240,14 +240,14 @@ def _document(state: JobState) -> dict[str, Any]:
     }
 
 
-def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
+def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
     """Return a document for each source table, in order; a job of many tables writes them with each
     epoch.
     """
-    return [{**at.document(), name: text} for at, text in sorted(texts.items())]
+    return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
-def _parsed(folder: Folder, document: Any) -> JobState:
+def _decode(folder: Folder, document: Any) -> JobState:
     try:
         version = document["version"]
         if version == _VERSION:
@@ -277,7 +277,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 ),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _damaged(folder, error) from None
+        raise _damaged_error(folder, error) from None
     raise CheckpointError(
         f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
         where=str(folder),
@@ -285,7 +285,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
     )
 
 
-def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
+def _damaged_error(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),

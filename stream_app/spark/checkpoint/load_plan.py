@@ -73,7 +73,7 @@ class LoadPlan:
         return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
 
 
-def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[LoadPart]]:
+def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[LoadPart]]:
     """Distribute parts over epochs, in their order.
 
     Args:
@@ -94,7 +94,7 @@ def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[Loa
     return epochs
 
 
-def read_load(folder: Folder) -> LoadPlan | None:
+def read_load_plan(folder: Folder) -> LoadPlan | None:
     """Return the first load in a checkpoint, or None.
 
     Raises:
@@ -123,7 +123,7 @@ def read_load(folder: Folder) -> LoadPlan | None:
     )
 
 
-def write_load(folder: Folder, load: LoadPlan) -> None:
+def write_load_plan(folder: Folder, load: LoadPlan) -> None:
     """Record a first load before its first row is read."""
     document = {
         "version": _VERSION,

@@ -97,7 +97,7 @@ class Block:
     keeps_order: bool = True
 
     @property
-    def place(self) -> BlockPosition:
+    def position(self) -> BlockPosition:
         """The sort key of a writing task's blocks."""
         return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
 
@@ -131,8 +131,8 @@ def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
     buffers: list[pa.Buffer] = []
     for block in blocks:
         address = addresses[dealer.task(block)]
-        table, *place = block.place
-        rows.append((address, table, int(block.kind), *place, block.rows))
+        table, *position = block.position
+        rows.append((address, table, int(block.kind), *position, block.rows))
         buffers.append(block.data)
         if sum(buffer.size for buffer in buffers) >= _BATCH_BYTES:
             yield _batch(rows, buffers)

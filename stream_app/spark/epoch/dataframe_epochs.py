@@ -38,8 +38,8 @@ class DataFrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
 
     Attributes:
-        read: the messages between two positions, `EpochRunner.between`; None for a source without
-            topics, of which only whole micro-batches can be read.
+        read: the messages between two positions, `EpochRunner.messages_between`; None for a
+            source without topics, of which only whole micro-batches can be read.
     """
 
     spark: SparkSession
@@ -59,8 +59,8 @@ class DataFrameEpochs:
 
         return RoutedEpoch(0, write)
 
-    def between(self, begin: Offsets, end: Offsets) -> DataFrame:
-        """See `EpochRunner.between`."""
+    def messages_between(self, begin: Offsets, end: Offsets) -> DataFrame:
+        """See `EpochRunner.messages_between`."""
         assert self.read is not None, "only a job that reads topics goes back"
         return self.read(self.spark, begin, end)
 

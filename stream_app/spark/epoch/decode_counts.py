@@ -130,8 +130,8 @@ class DecodeCounts:
                     for table, place in other.tables.items()
                 },
             },
-            drift=_together(self.drift, other.drift),
-            violations=_summed(self.violations, other.violations),
+            drift=_merge_drift(self.drift, other.drift),
+            violations=_merge_violations(self.violations, other.violations),
             description=merged_source_table(self.description, other.description)
             if self.description and other.description
             else self.description or other.description,
@@ -162,7 +162,7 @@ class DecodeCounts:
         return pickle.dumps(self)
 
 
-def _summed(
+def _merge_violations(
     sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
 ) -> Mapping[Violation, RecordSighting]:
     shared = {
@@ -172,7 +172,7 @@ def _summed(
     return {**sightings, **others, **shared}
 
 
-def _together(
+def _merge_drift(
     sightings: Mapping[DriftedColumn, RecordSighting],
     others: Mapping[DriftedColumn, RecordSighting],
 ) -> Mapping[DriftedColumn, RecordSighting]:
@@ -207,7 +207,7 @@ def counts_of_batch(
     tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
-    def placed(seen: Sighting) -> RecordSighting:
+    def sighting_of(seen: Sighting) -> RecordSighting:
         return RecordSighting(seen.records, *where, offsets[seen.first].as_py())
 
     return DecodeCounts(
@@ -216,11 +216,11 @@ def counts_of_batch(
         skipped=decoded.skipped,
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
-        kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
+        kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
-        tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
-        drift={column: placed(seen) for column, seen in decoded.drift.items()},
-        violations={violation: placed(seen) for violation, seen in decoded.violations.items()},
+        tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
+        drift={column: sighting_of(seen) for column, seen in decoded.drift.items()},
+        violations={violation: sighting_of(seen) for violation, seen in decoded.violations.items()},
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
@@ -235,12 +235,14 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
     Args:
         refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
-    kinds = sum((_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
+    kinds = sum(
+        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int)
+    )
     rows = int(kinds.sum())
     return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
 
 
-def _kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
+def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
     """Return rows of each kind: int64 [len(RowKind)]."""
     return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
 

@@ -34,9 +34,9 @@ from stream_app.spark.epoch.write_task import TaskBlock, write_in_task
 from stream_app.spark.task_errors import first_line
 
 _LOG = logging.getLogger(__name__)
-_MOST_BYTES = 16 << 20
+_BYTES_MAX = 16 << 20
 """Messages of an epoch that the driver holds."""
-_MOST_BLOCKS = 100
+_BLOCKS_MAX = 100
 """Blocks that the driver writes one after another, each to a file or two."""
 _CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
 _MESSAGES_OF_A_TABLE = 10
@@ -56,11 +56,11 @@ class DriverEpochs:
 
     Attributes:
         spark_epochs: runs the epochs that are not small.
-        most_messages: the most messages of an epoch that runs here; 0 if none does.
+        messages_max: the most messages of an epoch that runs here; 0 if none does.
     """
 
     spark_epochs: RangeEpochs
-    most_messages: int
+    messages_max: int
     overlaps: ClassVar[bool] = True
     _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
     _reader: RangeReader | None = field(init=False, default=None)
@@ -75,26 +75,26 @@ class DriverEpochs:
         if not self._is_small(messages, plan):
             return self.spark_epochs.route(epoch, messages, plan)
         try:
-            read, blocks = self._routed_here(messages, plan)
+            message_count, blocks = self._route_here(messages, plan)
         except _NotSmallError:
             return self.spark_epochs.route(epoch, messages, plan)
         except Exception as error:
-            _log_repeated(epoch, error)
+            _log_repetition(epoch, error)
             return self.spark_epochs.route(epoch, messages, plan)
 
         def write(ready: EpochPlan) -> EpochOutput:
             try:
-                results = list(write_in_task(blocks, _as_in_task(ready)))
+                results = list(write_in_task(blocks, _shipped_plan(ready)))
                 return output_of(results, in_driver=True)
             except Exception as error:
-                _log_repeated(epoch, error)
+                _log_repetition(epoch, error)
                 return self.spark_epochs.route(epoch, messages, plan).write(ready)
 
-        return RoutedEpoch(read, write, {block.table for block in blocks})
+        return RoutedEpoch(message_count, write, {block.table for block in blocks})
 
-    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
-        """See `EpochRunner.between`."""
-        return self.spark_epochs.between(begin, end)
+    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.messages_between`."""
+        return self.spark_epochs.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""
@@ -113,26 +113,28 @@ class DriverEpochs:
         Tables with an index over all partitions cannot, because the index is on the executors'
         disks.
         """
-        most = self.most_messages
+        messages_max = self.messages_max
         if plan.settings.holds_tables:
-            most //= _MESSAGES_OF_A_TABLE
-        return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
+            messages_max //= _MESSAGES_OF_A_TABLE
+        return (
+            sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
+        )
 
-    def _routed_here(
+    def _route_here(
         self, messages: Sequence[OffsetRange], plan: EpochPlan
     ) -> tuple[int, list[TaskBlock]]:
         """Route messages here; return their number, and the blocks in the order of a task."""
         counts: list[int] = []
         # Formats change as they learn from messages, and only one thread at a time may use the
         # reader.
-        with self._reading, closing(self._read(messages, counts)) as batches:
-            routed = route_in_task(batches, _as_in_task(plan))
-            blocks = sorted(routed, key=lambda block: block.place)
-        if sum(block.kind in _CHANGES for block in blocks) > _MOST_BLOCKS:
+        with self._reading, closing(self._read_messages(messages, counts)) as batches:
+            routed = route_in_task(batches, _shipped_plan(plan))
+            blocks = sorted(routed, key=lambda block: block.position)
+        if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
         return sum(counts), [_task_block(block) for block in blocks]
 
-    def _read(
+    def _read_messages(
         self, messages: Sequence[OffsetRange], counts: list[int]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
@@ -140,21 +142,21 @@ class DriverEpochs:
             self._reader = RangeReader(
                 replace(settings, ahead=_AHEAD, fails_after_s=_LEAVES_AFTER_S)
             )
-        read = 0
+        bytes_read = 0
         with closing(self._reader.read(messages)) as batches:
             for batch in batches:
-                read += batch.nbytes
-                if read > _MOST_BYTES:
+                bytes_read += batch.nbytes
+                if bytes_read > _BYTES_MAX:
                     raise _NotSmallError
                 counts.append(batch.num_rows)
                 yield batch
 
 
-def _log_repeated(epoch: int, error: Exception) -> None:
+def _log_repetition(epoch: int, error: Exception) -> None:
     _LOG.warning("epoch %d is repeated by Spark's tasks: %s", epoch, first_line(error))
 
 
-def _as_in_task(plan: EpochPlan) -> EpochPlan:
+def _shipped_plan(plan: EpochPlan) -> EpochPlan:
     """Return the plan as a task gets it: unpacked tables are cached, and count their own
     requests.
     """

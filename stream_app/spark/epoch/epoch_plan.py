@@ -54,7 +54,7 @@ class TablePlan:
     basis: BucketBasis = NO_BASIS
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
-    def of_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
+    def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
         """Return the same table and format in a later epoch; returns itself if the table got no
         rows.
         """
@@ -65,7 +65,7 @@ class TablePlan:
             self, next_sequence_number=next_sequence_number, first_offsets={}, basis=basis
         )
 
-    def counting_from(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
+    def with_first_offsets(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
         """Return the same plan, without messages before these offsets and without keys of earlier
         rows.
         """
@@ -74,7 +74,7 @@ class TablePlan:
         basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
-    def of_routed(self, routed: TablePlan) -> TablePlan:
+    def for_routed_rows(self, routed: TablePlan) -> TablePlan:
         """Return the same plan for rows that an earlier plan routed."""
         basis = replace(
             self.basis,
@@ -82,7 +82,7 @@ class TablePlan:
             bucket_counts=routed.basis.bucket_counts,
         )
         plan = self if basis == self.basis else replace(self, basis=basis)
-        return plan.counting_from(routed.first_offsets)
+        return plan.with_first_offsets(routed.first_offsets)
 
     def packed(self) -> bytes:
         """Return the table and its format as bytes, which are made once for all epochs with the
@@ -105,26 +105,26 @@ Shelf = tuple[tuple[int, bytes], ...]
 
 
 @lru_cache(_SHELVES_PACKED)
-def _compressed(shelf: Shelf) -> bytes:
+def _compress(shelf: Shelf) -> bytes:
     """Compress a shelf; the driver does so once for all epochs with the same tables."""
     return zlib.compress(pickle.dumps(dict(shelf)))
 
 
 @lru_cache(_SHELVES_KEPT)
-def _unpacked_shelf(compressed: bytes) -> Mapping[int, bytes]:
+def _unpack_shelf(compressed: bytes) -> Mapping[int, bytes]:
     """Unpack a shelf; a worker caches the newest."""
     shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed))
     return shelf
 
 
 @lru_cache(_TABLES_KEPT)
-def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
+def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
     """Unpack a table, without its file system, and its format; a worker caches both."""
     table, message_format = pickle.loads(packed)
     return table, message_format
 
 
-class _OfEpoch(NamedTuple):
+class _EpochPart(NamedTuple):
     """The part of a packed plan that belongs to one epoch, by table; most have the defaults.
 
     Attributes:
@@ -139,41 +139,45 @@ class _OfEpoch(NamedTuple):
     bases: Mapping[int, BucketBasis]
 
 
-def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
+def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
     file_io = next((plan.table.file_io for plan in plans.values()), None)
-    return _OfEpoch(
-        next_sequence_numbers={at: plan.next_sequence_number for at, plan in plans.items()},
+    return _EpochPart(
+        next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
         file_io=file_io,
         file_ios={
-            at: plan.table.file_io for at, plan in plans.items() if plan.table.file_io != file_io
+            index: plan.table.file_io
+            for index, plan in plans.items()
+            if plan.table.file_io != file_io
         },
-        first_offsets={at: plan.first_offsets for at, plan in plans.items() if plan.first_offsets},
-        bases={at: plan.basis for at, plan in plans.items() if plan.basis != NO_BASIS},
+        first_offsets={
+            index: plan.first_offsets for index, plan in plans.items() if plan.first_offsets
+        },
+        bases={index: plan.basis for index, plan in plans.items() if plan.basis != NO_BASIS},
     )
 
 
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _OfEpoch) -> None:
-        self._shelves, self._of_epoch = shelves, epoch_state
+    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _EpochPart) -> None:
+        self._shelves, self._epoch_part = shelves, epoch_state
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
-        return len(self._of_epoch.next_sequence_numbers)
+        return len(self._epoch_part.next_sequence_numbers)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._of_epoch.next_sequence_numbers)
+        return iter(self._epoch_part.next_sequence_numbers)
 
     def __contains__(self, index: object) -> bool:
-        return index in self._of_epoch.next_sequence_numbers
+        return index in self._epoch_part.next_sequence_numbers
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            epoch_state = self._of_epoch
+            epoch_state = self._epoch_part
             next_sequence_number = epoch_state.next_sequence_numbers[index]
-            packed = _unpacked_shelf(self._shelves[index // _SHELF])[index]
-            table, message_format = _unpacked_table(packed)
+            packed = _unpack_shelf(self._shelves[index // _SHELF])[index]
+            table, message_format = _unpack_table(packed)
             self._plans[index] = TablePlan(
                 table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
                 message_format=message_format,
@@ -184,7 +188,7 @@ class _PackedPlans(Mapping[int, TablePlan]):
         return self._plans[index]
 
     def __reduce__(self) -> Any:
-        return _PackedPlans, (self._shelves, self._of_epoch)
+        return _PackedPlans, (self._shelves, self._epoch_part)
 
 
 class MessagePart(NamedTuple):
@@ -268,12 +272,12 @@ class EpochPlan:
     def __reduce__(self) -> Any:
         packed = ((index, plan.packed()) for index, plan in self.tables.items())
         shelves = {
-            number: _compressed(tuple(shelf))
+            number: _compress(tuple(shelf))
             for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
         }
-        return _unpacked, (shelves, _of_epoch(self.tables), self.settings)
+        return _unpack, (shelves, _epoch_part(self.tables), self.settings)
 
-    def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
+    def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
         return EpochPlan(tables=tables, settings=self.settings.with_splitter(AllToOneTable()))
 
@@ -289,7 +293,7 @@ class EpochPlan:
         return {index: plan.basis for index, plan in self.tables.items()}
 
 
-def _unpacked(
-    shelves: Mapping[int, bytes], epoch_state: _OfEpoch, settings: EpochSettings
+def _unpack(
+    shelves: Mapping[int, bytes], epoch_state: _EpochPart, settings: EpochSettings
 ) -> EpochPlan:
     return EpochPlan(tables=_PackedPlans(shelves, epoch_state), settings=settings)

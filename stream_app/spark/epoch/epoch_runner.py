@@ -120,7 +120,7 @@ class EpochRunner(Protocol[Messages]):
         """
         ...
 
-    def between(self, begin: Offsets, end: Offsets) -> Messages:
+    def messages_between(self, begin: Offsets, end: Offsets) -> Messages:
         """Return the messages from `begin` (inclusive) to `end` (exclusive).
 
         A partition that `begin` lacks is read from its first message.

@@ -55,13 +55,13 @@ class EpochSeconds:
 
     @property
     def as_property(self) -> str:
-        """The parts before the commit, as a property of its snapshot; see `recorded_parts`."""
+        """The parts before the commit, as a property of its snapshot; see `parse_parts`."""
         parts = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
         del parts["commit"]
         return json.dumps(parts)
 
 
-def recorded_parts(text: str | None) -> Mapping[str, float]:
+def parse_parts(text: str | None) -> Mapping[str, float]:
     """Return the parts in a snapshot's property; None when it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
@@ -69,7 +69,7 @@ def recorded_parts(text: str | None) -> Mapping[str, float]:
         return {}
 
 
-def parts_text(parts: Mapping[str, float]) -> str:
+def format_parts(parts: Mapping[str, float]) -> str:
     """Return the parts as text: ``wait 0.00 s, read 0.25 s, …``."""
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
 

@@ -30,46 +30,50 @@ class OriginSplitter:
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
-        place_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the reason
-            if no table takes the messages, and None if the job ignores them.
+        destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
+            reason if no table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
         passes_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
-    place_of: Callable[[Origin], int | str | None]
+    destination_of: Callable[[Origin], int | str | None]
     takes_unreadable: bool = True
     passes_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
-        places = [self.place_of(origin) for origin in origins.tables]
+        destinations = [self.destination_of(origin) for origin in origins.tables]
         reasons = dict(origins.unreadable) if self.takes_unreadable else {}
-        indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last origin is NO_TABLE's
-        for code, place in enumerate(places):  # a loop over source tables
-            if isinstance(place, str):
+        indexes = np.full(
+            len(destinations) + 1, _LEFT_OUT, np.int32
+        )  # the last origin is NO_TABLE's
+        for code, destination in enumerate(destinations):  # a loop over source tables
+            if isinstance(destination, str):
                 refused = np.flatnonzero(origins.codes == code).tolist()
-                reasons.update(dict.fromkeys(refused, place))
-            elif place is not None:
-                indexes[code] = place
+                reasons.update(dict.fromkeys(refused, destination))
+            elif destination is not None:
+                indexes[code] = destination
         message_tables = indexes[origins.codes]
         for table, part in _parts(messages, message_tables):
-            sources = zip(places, origins.tables, strict=True)
+            sources = zip(destinations, origins.tables, strict=True)
             yield MessagePart(
-                table, part, tuple(str(source) for place, source in sources if place == table)
+                table,
+                part,
+                tuple(str(source) for destination, source in sources if destination == table),
             )
-        if NEWCOMERS_INDEX in places:
+        if NEWCOMERS_INDEX in destinations:
             yield MessagePart(
                 NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
             )
         if reasons:
             yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
         if self.passes_statements:
-            signs = with_signs_of_ddl(messages, origins.codes)
-            if signs.any():
-                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(signs)))
+            is_statement = with_signs_of_ddl(messages, origins.codes)
+            if is_statement.any():
+                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
 
 
 def _parts(

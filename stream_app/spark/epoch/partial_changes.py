@@ -45,8 +45,8 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
     if not is_incomplete(rows):
         return rows
     index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
-    taken = messages.take(index)
-    left_out = pa.StructArray.from_arrays(taken.columns, fields=list(MESSAGE_SCHEMA))
+    row_messages = messages.take(index)
+    left_out = pa.StructArray.from_arrays(row_messages.columns, fields=list(MESSAGE_SCHEMA))
     return rows.append_column(_FURTHER[1], left_out)
 
 

@@ -42,8 +42,8 @@ class RangeEpochs:
         shares = share_out(cut_ranges(messages, self.readers), self.readers)
         return self._epochs.route(epoch, shares, plan)
 
-    def between(self, begin: Offsets, end: Offsets) -> Ranges:
-        """See `EpochRunner.between`."""
+    def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
+        """See `EpochRunner.messages_between`."""
         return ranges_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:

@@ -53,8 +53,8 @@ def route_in_task(
         clock: measures the seconds of reading and decoding.
     """
     router = _Router(plan, clock or SystemClock())
-    for batch in router.reading(batches):
-        for kafka_partition, messages in by_source_partition(batch):
+    for batch in router.measure_reading(batches):
+        for kafka_partition, messages in split_by_partition(batch):
             for table_index, part, sources in plan.settings.splitter.split(messages):
                 if not part.num_rows:
                     continue
@@ -70,7 +70,7 @@ def route_in_task(
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _GatheredRows:
     """The gathered changes of one Kafka partition for one table."""
 
     first_offset: int
@@ -86,14 +86,14 @@ class _Router:
         self._clock = clock
         self._began = clock.steady_seconds()
         self._read_s = 0.0
-        self._gathered: dict[tuple[int, KafkaPartition], _Gathered] = {}
+        self._gathered: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
         self._gathered_bytes = 0
         self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
 
-    def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def measure_reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and measure how long the task waits for them."""
         began = self._clock.steady_seconds()
         for batch in batches:
@@ -117,16 +117,16 @@ class _Router:
         if table_index in self._failed:
             return
         try:
-            if len(messages := self._since_truncate(table_index, kafka_partition, messages)):
+            if len(messages := self._drop_truncated(table_index, kafka_partition, messages)):
                 yield from self._decode(table_index, kafka_partition, messages, sources)
         except Exception as error:
             if not self._plan.settings.holds_tables:
                 raise
-            yield self._failure(table_index, kafka_partition, error)
+            yield self._fail_table(table_index, kafka_partition, error)
         if self._gathered_bytes >= min(self._plan.settings.block_bytes, self._enough_bytes):
-            yield from self._cut()
+            yield from self._cut_blocks()
 
-    def _since_truncate(
+    def _drop_truncated(
         self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages at or after the TRUNCATE that begins the table's epoch."""
@@ -146,7 +146,7 @@ class _Router:
             self._newcomers_bytes += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
 
-    def _failure(
+    def _fail_table(
         self, table_index: int, kafka_partition: KafkaPartition, error: Exception
     ) -> Block:
         """End a table's part and drop its rows; the other tables continue."""
@@ -181,7 +181,7 @@ class _Router:
         rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault(
-                (table_index, kafka_partition), _Gathered(first, last)
+                (table_index, kafka_partition), _GatheredRows(first, last)
             )
             gathered.rows.append(rows)
             gathered.last_offset = last
@@ -195,7 +195,7 @@ class _Router:
 
     def finish(self) -> Iterator[Block]:
         """Yield the last blocks, and the counts of each table."""
-        yield from self._cut()
+        yield from self._cut_blocks()
         total_s = self._clock.steady_seconds() - self._began
         decode_s = sum(counts.decode_s for counts in self._counts.values())
         task = TaskSeconds(total_s, self._read_s, decode_s)
@@ -210,7 +210,7 @@ class _Router:
                 data=pa.py_buffer(counts.to_bytes()),
             )
 
-    def _cut(self) -> Iterator[Block]:
+    def _cut_blocks(self) -> Iterator[Block]:
         blocks = 0
         for table_index, kafka_partition in list(self._gathered):
             gathered = self._gathered.pop((table_index, kafka_partition), None)
@@ -223,12 +223,12 @@ class _Router:
             except Exception as error:
                 if not self._plan.settings.holds_tables:
                     raise
-                yield self._failure(table_index, kafka_partition, error)
+                yield self._fail_table(table_index, kafka_partition, error)
         self._gathered_bytes = 0
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(
-        self, table_index: int, kafka_partition: KafkaPartition, gathered: _Gathered
+        self, table_index: int, kafka_partition: KafkaPartition, gathered: _GatheredRows
     ) -> Iterator[Block]:
         assigner = self._plan.tables[table_index].assigner()
         rows = concat_rows(gathered.rows)
@@ -264,7 +264,7 @@ def _block_of(
     )
 
 
-def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
+def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
     """Split the batch into parts of one Kafka partition each."""
     if not batch.num_rows:
         return

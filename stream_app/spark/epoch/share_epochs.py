@@ -1,9 +1,9 @@
 """Runs an epoch as Spark jobs without SQL, whose tasks read shares of a source, decode, shuffle and
 write.
 
-Spark schedules, shuffles and repeats tasks. A block is a pair of its place and its bytes, for which
-Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while the
-previous epoch is written and committed.
+Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for
+which Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while
+the previous epoch is written and committed.
 
 This job ends at a partition after the shuffle that contains no block. Each reading task sends it
 the number of its messages, and the tables that have blocks. A second job computes the other
@@ -32,8 +32,8 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_ta
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
-counts of messages, each with the tables that have blocks."""
+"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition
+has counts of messages, each with the tables that have blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,23 @@ class ShareEpochs(Generic[Share]):
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
-        routed = self._routed(shares, plan)
-        read, tables = self._count(routed, plan.settings.tasks)
+        routed = self._route(shares, plan)
+        message_count, tables = self._run_before_shuffle(routed, plan.settings.tasks)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(self._written(routed, plan))
+            return output_of(self._write(routed, plan))
 
-        return RoutedEpoch(read, write, tables)
+        return RoutedEpoch(message_count, write, tables)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
-        routed = self._routed(shares, plan)
-        self._count(routed, plan.settings.tasks)
-        self._written(routed, plan)
+        routed = self._route(shares, plan)
+        self._run_before_shuffle(routed, plan.settings.tasks)
+        self._write(routed, plan)
 
-    def _routed(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
+    def _route(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
         """Read the shares in tasks, and shuffle their blocks to the writing tasks.
 
         The last partition, which belongs to no writing task, receives the counts and the tables.
@@ -80,19 +80,21 @@ class ShareEpochs(Generic[Share]):
         def route(planned: Iterable[Share]) -> Iterator[Pair]:
             counts: list[int] = []
             with_blocks = set[int]()
-            blocks = route_in_task(_counted(read(planned), counts), plan)
+            blocks = route_in_task(_note_counts(read(planned), counts), plan)
             yield from _pairs(blocks, tasks, with_blocks)
             yield (tasks,), (sum(counts), with_blocks)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        return routed.partitionBy(tasks + 1, _task)
+        return routed.partitionBy(tasks + 1, _task_number)
 
-    def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
+    def _run_before_shuffle(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
-        counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
-        return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
+        counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [behind_tasks])
+        return sum(count for count, _ in counts), set[int]().union(
+            *(tables for _, tables in counts)
+        )
 
-    def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
+    def _write(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in order."""
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
@@ -101,18 +103,18 @@ class ShareEpochs(Generic[Share]):
         tasks = plan.settings.tasks
         # This partitions by the same function, so Spark shuffles nothing again.
         dealt = routed.repartitionAndSortWithinPartitions(
-            tasks + 1, partitionFunc=_task, keyfunc=_order
+            tasks + 1, partitionFunc=_task_number, keyfunc=_sort_key
         )
         return self.spark.sparkContext.runJob(dealt, write, list(range(tasks)))
 
 
-def _counted(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[pa.RecordBatch]:
+def _note_counts(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[pa.RecordBatch]:
     for batch in messages:
         counts.append(batch.num_rows)
         yield batch
 
 
-def _counts(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
+def _counts_of_pairs(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
     return (counts for _, counts in pairs)
 
 
@@ -121,15 +123,15 @@ def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterat
     dealer = BlockDealer(tasks)
     for block in blocks:
         with_blocks.add(block.table)
-        yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
+        yield (dealer.task(block), *block.position), (int(block.kind), block.data.to_pybytes())
 
 
-def _task(key: tuple[Any, ...]) -> int:
+def _task_number(key: tuple[Any, ...]) -> int:
     task: int = key[0]
     return task
 
 
-def _order(key: tuple[Any, ...]) -> Any:
+def _sort_key(key: tuple[Any, ...]) -> Any:
     return key
 
 

@@ -63,7 +63,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     with ExitStack() as stack:
         for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
-                yield from (_passed_on(block) for block in table_blocks)
+                yield from (_pass_on(block) for block in table_blocks)
                 continue
             if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
@@ -74,7 +74,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
             yield from writing.finish()
 
 
-def _passed_on(block: TaskBlock) -> TaskResult:
+def _pass_on(block: TaskBlock) -> TaskResult:
     return block.table, block.kind, block.data.to_pybytes()
 
 
@@ -111,7 +111,7 @@ class _TableWriting:
         failed = False
         for block in blocks:
             if block.kind not in schemas:
-                yield _passed_on(block)
+                yield _pass_on(block)
             elif not failed:
                 self._restores |= block.kind == BlockKind.INCOMPLETE_CHANGES
                 try:
@@ -120,13 +120,13 @@ class _TableWriting:
                         self._open().write((block.partition, block.bucket), rows)
                 except Exception as error:
                     failed = True
-                    yield from self._failed(error)
+                    yield from self._report_failure(error)
         if self._write is not None and not failed:
             try:
                 with storage_errors(self._table.location):
                     self._write.finish_bucket()
             except Exception as error:
-                yield from self._failed(error)
+                yield from self._report_failure(error)
 
     def finish(self) -> Iterator[TaskResult]:
         """Return the changes of the buckets, once their files are durable."""
@@ -136,11 +136,11 @@ class _TableWriting:
             with storage_errors(self._table.location):
                 changes = self._write.prepare_commit()
         except Exception as error:
-            yield from self._failed(error)
+            yield from self._report_failure(error)
             return
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
-        yield from self._counted_requests()
+        yield from self._report_requests()
         if self._restores or self._write.late_changes:
             counts = DecodeCounts(restored=self._restores, late_changes=self._write.late_changes)
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
@@ -150,7 +150,7 @@ class _TableWriting:
             yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
 
-    def _counted_requests(self) -> Iterator[TaskResult]:
+    def _report_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
             counts = DecodeCounts(requests=requests)
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
@@ -165,7 +165,7 @@ class _TableWriting:
             self._write = self._stack.enter_context(write)
         return self._write
 
-    def _failed(self, error: Exception) -> Iterator[TaskResult]:
+    def _report_failure(self, error: Exception) -> Iterator[TaskResult]:
         """Delete the table's files, and return its error instead of its changes."""
         if not self._holds_tables:
             raise error
@@ -174,4 +174,4 @@ class _TableWriting:
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
         yield self._index, int(BlockKind.FAILURE), failure_bytes(error)
-        yield from self._counted_requests()
+        yield from self._report_requests()

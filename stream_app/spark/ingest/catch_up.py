@@ -25,7 +25,7 @@ def _key_of(offsets: Offsets) -> _OffsetsKey:
     return tuple((topic, tuple(sorted(offsets[topic].items()))) for topic in sorted(offsets))
 
 
-class _Resuming(NamedTuple):
+class _ResumingTables(NamedTuple):
     """Tables that resume at the same offsets."""
 
     begin: Offsets
@@ -47,9 +47,9 @@ class CatchUp(Generic[Messages]):
         tables.held.make_all_due()
         if self._rounds.newcomers is not None and tables.newest_begun >= 0:
             names = {feed.name for feed in tables.feeds}
-            for name, waiting in sorted(tables.held.by_name.items()):
+            for name, held_table in sorted(tables.held.by_name.items()):
                 if name not in names:
-                    self._make(name, waiting, releases=True)
+                    self._create_held(name, held_table, releases=True)
             self._rounds.skip_held()
 
     def run(self) -> None:
@@ -58,18 +58,18 @@ class CatchUp(Generic[Messages]):
         due = {} if tables.newest_begun < 0 else tables.held.due()
         if self._rounds.newcomers is not None:
             for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
-                self._make(name, due[name], releases=False)
-        together: dict[_OffsetsKey, _Resuming] = {}
+                self._create_held(name, due[name], releases=False)
+        groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due]:
-            begin = self._begin_of(feed, due[feed.name])
+            begin = self._resume_offsets(feed, due[feed.name])
             if begin is not None:
-                together.setdefault(_key_of(begin), _Resuming(begin, [])).feeds.append(feed)
-        for resuming in together.values():
-            self._read_on(resuming.begin, resuming.feeds)
-        if not together:
+                groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
+        for resuming in groups.values():
+            self._read_missing(resuming.begin, resuming.feeds)
+        if not groups:
             tables.state_file.save()
 
-    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
+    def _create_held(self, name: str, held_table: HeldTable, *, releases: bool) -> None:
         """Create a table that could not be created earlier; from then on it is held like others.
 
         Args:
@@ -79,7 +79,7 @@ class CatchUp(Generic[Messages]):
         source_end = tables.epoch_log.source_end(tables.newest_begun)
         end: Offsets = json.loads(source_end)
         try:
-            messages = self._rounds.runner.between(waiting.begin, end)
+            messages = self._rounds.runner.messages_between(held_table.begin, end)
             source = SourceEpoch(tables.newest_begun, messages, source_end)
             if not self._rounds.create_table(name, source):
                 # The table lacks no message any more, for instance because the topic has deleted
@@ -93,7 +93,7 @@ class CatchUp(Generic[Messages]):
             tables.hold(name, error)
         tables.state_file.save()
 
-    def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
+    def _resume_offsets(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
         """Return the offsets at which a table resumes; None if it cannot resume yet."""
         try:
             if not feed.table_job.is_open:
@@ -101,23 +101,23 @@ class CatchUp(Generic[Messages]):
             if not feed.table_job.is_open or feed.table_job.committer.must_wait():
                 return None
             source_end = feed.table_job.committer.state.last_source_end
-            if feed.table_job.last_epoch >= waiting.since_epoch and source_end:
+            if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                return with_new_partitions(json.loads(source_end), waiting.begin)
+                return with_new_partitions(json.loads(source_end), held_table.begin)
         except StoppedError:
             raise
         except Exception as error:
             self._tables.fail(feed, error)
             return None
-        return waiting.begin
+        return held_table.begin
 
-    def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
+    def _read_missing(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
         complete: Sequence[TableFeed] = ()
         try:
-            messages = self._rounds.runner.between(begin, json.loads(source_end))
+            messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
             decoded = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
             complete = self._rounds.finish(decoded, feeds)
         except StoppedError:

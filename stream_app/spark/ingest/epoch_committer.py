@@ -40,7 +40,7 @@ _LOOK_S = 5.0
 """Seconds between two checks for held tables whose next try is due."""
 
 
-class _Standing(enum.Enum):
+class _Phase(enum.Enum):
     """Whether the tables that are not held have the same epochs."""
 
     NOT_OPEN = enum.auto()
@@ -78,9 +78,9 @@ class EpochCommitter(Generic[Messages]):
         self._pending: Future[None] | None = None
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
-        self._standing = _Standing.NOT_OPEN  # under the lock
+        self._phase = _Phase.NOT_OPEN  # under the lock
         self._is_begun = self._is_stopping = False
-        self._looked_at = float("-inf")
+        self._caught_up_s = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
         """Decode an epoch, while the previous one is committed.
@@ -140,16 +140,16 @@ class EpochCommitter(Generic[Messages]):
         if not self.lock.acquire(blocking=False):
             return
         try:
-            if self._standing is _Standing.AMID_EPOCH:
+            if self._phase is _Phase.AMID_EPOCH:
                 return
             self._open_tables()
             for feed in self.tables.feeds:
-                with self._by_itself(feed):
+                with self._contain_failure(feed):
                     if report := feed.table_job.while_idle():
                         feed.listener.idle_commit(report)
             now = self.rounds.clock.steady_seconds()
-            if now - self._looked_at >= _LOOK_S:
-                self._looked_at = now
+            if now - self._caught_up_s >= _LOOK_S:
+                self._caught_up_s = now
                 self._catch_up.run()
         finally:
             self.lock.release()
@@ -179,21 +179,21 @@ class EpochCommitter(Generic[Messages]):
             publishes: whether finished compactions are published before, so that none is lost.
         """
         with self.lock:
-            is_amid_epoch = self._standing is _Standing.AMID_EPOCH
+            is_amid_epoch = self._phase is _Phase.AMID_EPOCH
             for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
-                with self._by_itself(feed):
+                with self._contain_failure(feed):
                     if report := feed.table_job.publish_finished():
                         feed.listener.idle_commit(report)
             self._is_stopping = True
 
     def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
-            with self._by_itself(feed):
+            with self._contain_failure(feed):
                 for report in feed.table_job.compact_due():
                     feed.listener.idle_commit(report)
 
     @contextlib.contextmanager
-    def _by_itself(self, feed: TableFeed) -> Iterator[None]:
+    def _contain_failure(self, feed: TableFeed) -> Iterator[None]:
         """Do a table's work between two epochs; a failure affects only this table."""
         try:
             yield
@@ -212,9 +212,9 @@ class EpochCommitter(Generic[Messages]):
 
     def _open_tables(self) -> None:
         """Open the tables once, after the checkpoint has got its id."""
-        if self._standing is not _Standing.NOT_OPEN or not self.epoch_log.is_begun():
+        if self._phase is not _Phase.NOT_OPEN or not self.epoch_log.is_begun():
             return
-        self._standing = _Standing.ALIKE
+        self._phase = _Phase.ALIKE
         self._catch_up.open_all()
         self._repeat_lost_epoch()
 
@@ -226,7 +226,7 @@ class EpochCommitter(Generic[Messages]):
         log, lost = self.epoch_log, self.tables.epoch + 1
         if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
             end: Offsets = json.loads(log.source_end(lost))
-            messages = self.rounds.runner.between(log.source_begin(lost), end)
+            messages = self.rounds.runner.messages_between(log.source_begin(lost), end)
             try:
                 self._commit(self._decode(messages, lost))
             except Exception as error:
@@ -265,20 +265,20 @@ class EpochCommitter(Generic[Messages]):
 
     def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
         """Commit an epoch to the tables that lack it, and let due held tables catch up."""
-        self._standing = _Standing.AMID_EPOCH
+        self._phase = _Phase.AMID_EPOCH
         self.epoch_log.sync(decoded.epoch)
         begin, end = self._offsets(decoded)
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.all_have(decoded.epoch):
-            lacking = self._lacking(decoded)
+            lacking = self._lacking_tables(decoded)
             self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
-        self._standing = _Standing.ALIKE
+        self._phase = _Phase.ALIKE
         self._catch_up.run()
         self._on_committed(decoded.epoch)
         if self.epoch_log.goes_back:
             self._committed = end
 
-    def _lacking(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
+    def _lacking_tables(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
         """Return the tables that lack the epoch, and report those that have it as skipped."""
         lacking = []
         for feed in self.tables.ready():

@@ -45,7 +45,7 @@ with values of older rows (`DecodeCounts.restored`).
 
 
 @dataclass(slots=True, kw_only=True)
-class _Unfinished(Generic[Messages]):
+class _EpochWork(Generic[Messages]):
     """An epoch between two rounds.
 
     Attributes:
@@ -152,12 +152,12 @@ class EpochRounds(Generic[Messages]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        epoch = _Unfinished(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
+        epoch = _EpochWork(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
         while not epoch.is_done and epoch.rounds < _ROUNDS_MAX:
             if epoch.rounds:
-                epoch.decoded = self._decoded_again(epoch)
-            output, outdated = self._round(epoch)
-            epoch.lacking = [*outdated, *self._arrived(epoch, output)]
+                epoch.decoded = self._decode_again(epoch)
+            output, outdated = self._run_round(epoch)
+            epoch.lacking = [*outdated, *self._add_tables(epoch, output)]
             epoch.rounds += 1
         for feed in epoch.lacking:
             error = CommitError(
@@ -173,10 +173,10 @@ class EpochRounds(Generic[Messages]):
             )
         return epoch.complete
 
-    def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
+    def _run_round(self, epoch: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded, began = epoch.decoded, self.clock.steady_seconds()
-        plan, others = self._ready(epoch)
+        plan, unfit = self._plan_writes(epoch)
         waited = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
@@ -205,9 +205,9 @@ class EpochRounds(Generic[Messages]):
         finally:
             self.totals = self.totals.plus(commits.totals)
         epoch.complete += commits.complete
-        return output, [*others, *outdated]
+        return output, [*unfit, *outdated]
 
-    def _arrived(self, epoch: _Unfinished[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+    def _add_tables(self, epoch: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
 
         Once a round brings up none, messages without a table are final.
@@ -226,7 +226,7 @@ class EpochRounds(Generic[Messages]):
         self._open_created(arrived, newcomers)
         return [feed for feed in arrived.feeds if feed.name not in self.tables.held.by_name]
 
-    def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
+    def _decode_again(self, epoch: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         new, uncreated = epoch.newcomers, epoch.uncreated
         settings = self._settings_of(new, uncreated) if new and uncreated else self.settings
@@ -274,28 +274,28 @@ class EpochRounds(Generic[Messages]):
     ) -> TablePlan | None:
         """Return the table's plan for decoding, or None; then `_plan_to_write` fails the table."""
         try:
-            return feed.plan().counting_from(first_offsets)
+            return feed.plan().with_first_offsets(first_offsets)
         except Exception:
             if not self.tables.holds_tables:
                 raise
             return None
 
-    def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
+    def _plan_writes(self, epoch: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
-        parts, others = dict[int, TablePlan](), list[TableFeed]()
+        decoded, names = epoch.decoded, {feed.name for feed in epoch.lacking}
+        parts, unfit = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
-            if feed.name not in wanted:
+            if feed.name not in names:
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
                 epoch.complete.append(feed)  # without a plan
             elif (part := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
                 routed = decoded.plan.tables.get(index)
                 if routed is None or _is_outdated(routed, part, feed):
-                    others.append(feed)
+                    unfit.append(feed)
                 else:
-                    parts[index] = part.of_routed(routed)
-        return decoded.plan.to_write(parts), others
+                    parts[index] = part.for_routed_rows(routed)
+        return decoded.plan.for_writing(parts), unfit
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Return the table's part of the plan once it accepts rows, or None after a failure."""

@@ -315,16 +315,16 @@ class LoadingTables(HoldingTables):
         """See `EpochTables.wait_for_sequence_number`."""
         return (
             feed.table_job.follow_and_wait()
-            if self._lasts
+            if self._load_lasts
             else super().wait_for_sequence_number(feed)
         )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
-        if self._lasts:
+        if self._load_lasts:
             raise error
         super().fail(feed, error)
 
     @property
-    def _lasts(self) -> bool:
+    def _load_lasts(self) -> bool:
         return self.newest_begun < self._load_epochs

@@ -70,10 +70,10 @@ class QuarantineWriter:
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
             return Quarantined(file=file, first=shown[0], reasons=reasons)
-        place = "" if file is None else f"; all of this epoch are in {file}"
+        file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
-            where="; ".join(shown) + place,
+            where="; ".join(shown) + file_hint,
             fix="raise stream.max-bad-records, or fix the source; without stream.quarantine the "
             "first bad record stops the job",
         )

@@ -147,10 +147,10 @@ class RoundCommits(Generic[Messages]):
         try:
             self._note_sources(pending)
             while pending:
-                begun = pending[: self.tables.commits_at_once]
-                del pending[: len(begun)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._commit_in_thread, begun)
-                for result, outcome in zip(begun, outcomes, strict=True):
+                batch = pending[: self.tables.commits_at_once]
+                del pending[: len(batch)]  # a commit that has begun discards its own files
+                outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, batch)
+                for result, outcome in zip(batch, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
                         outdated.append(result.feed)
@@ -164,12 +164,12 @@ class RoundCommits(Generic[Messages]):
 
         A feed that chooses among source tables persists its own choice.
         """
-        seen = {
+        tables_by_feed = {
             result.feed.name: result.output.counts.tables
             for result in results
             if result.feed.sources is None
         }
-        self.tables.state_file.add_source_tables(seen)
+        self.tables.state_file.add_source_tables(tables_by_feed)
 
     def _record_outcome(self, result: TableResult, outcome: _Outcome) -> None:
         """Record what became of a table's result.
@@ -186,32 +186,38 @@ class RoundCommits(Generic[Messages]):
             self._complete(result)
             result.feed.listener.epoch(outcome)
 
-    def _commit_in_thread(self, result: TableResult) -> _Outcome:
-        """Commit a table's result, in a thread."""
-        with logging_about(table=result.feed.table_job.table.label, epoch=self.decoded.epoch):
-            return self._commit_or_error(result)
-
-    def _commit_or_error(self, result: TableResult) -> _Outcome:
+    def _outcome_of(self, result: TableResult) -> _Outcome:
+        """Commit a table's result in a thread, and return its report or its error."""
         job = result.feed.table_job
         try:
-            with ExitStack() as uncommitted:
-                uncommitted.callback(result.discard)
-                if result.output.failure is not None:
-                    raise result.output.failure
-                if self._follow_source(result):
-                    return None
-                if self._is_overtaken(result, job.follow_and_wait()):
-                    return None
-                if result.output.bad:  # counted here: a further round would count them once more
-                    bad = result.output.bad_records().sort_by(SOURCE_ORDER)
-                    result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
-                uncommitted.pop_all()  # a commit that fails discards its own files
-            report = self._commit(result)
-            job.upkeep.after_commit()
+            with logging_about(table=job.table.label, epoch=self.decoded.epoch):
+                return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
         except BaseException as error:
             return error
+
+    def _commit_if_current(self, result: TableResult) -> EpochReport | None:
+        """Commit a table's result; without a commit, delete its files.
+
+        Returns:
+            None if the rows must be written anew.
+        """
+        job = result.feed.table_job
+        with ExitStack() as uncommitted:
+            uncommitted.callback(result.discard)
+            if result.output.failure is not None:
+                raise result.output.failure
+            if self._follow_source(result):
+                return None
+            if self._is_overtaken(result, job.follow_and_wait()):
+                return None
+            if result.output.bad:  # counted here: a further round would count them once more
+                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
+            uncommitted.pop_all()  # a commit that fails discards its own files
+        report = self._commit(result)
+        job.upkeep.after_commit()
         return report
 
     def _follow_source(self, result: TableResult) -> bool:
@@ -221,17 +227,19 @@ class RoundCommits(Generic[Messages]):
             WrongSourceError: the table cannot follow its source.
         """
         feed, counts = result.feed, result.output.counts
-        if feed.has_others(result.plan, counts):
+        if feed.has_other_sources(result.plan, counts):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:
             partitions = partition_counts(self.decoded.source_end)
-            met = self.tables.state_file.state.source_tables_of(feed.name)
-            self.first_offsets[feed.name] = first_counting_offsets(counts, met, partitions)
+            source_tables = self.tables.state_file.state.source_tables_of(feed.name)
+            self.first_offsets[feed.name] = first_counting_offsets(
+                counts, source_tables, partitions
+            )
         has_rows_too_many = self.first_offsets[feed.name] != result.plan.first_offsets
         return feed.follow_source(result.plan, result.output) or has_rows_too_many
 
-    def _is_overtaken(self, result: TableResult, least: int) -> bool:
+    def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
         """Return whether another writer's commit forces the rows to be written anew.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
@@ -239,11 +247,11 @@ class RoundCommits(Generic[Messages]):
         changed.
 
         Args:
-            least: the least sequence number that rows may take.
+            min_sequence_number: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.table_job, result.plan
-        is_late = least > plan.next_sequence_number - reserve
+        is_late = min_sequence_number > plan.next_sequence_number - reserve
         is_moved = not plan.first_offsets and not job.committer.buckets.fits(plan.basis)
         return is_late or is_moved or job.table is not plan.table
 

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from stream_app.cdc.steps.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.checkpoint.sources_met import with_seen
+from stream_app.spark.checkpoint.source_table_names import (
+    SourceTableNames,
+    add_source_tables_seen,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SHARDS_REMEDY = (
@@ -30,11 +33,9 @@ SHARE = 0.1
 _SHOWN = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
-NamesByTopic = Mapping[str, Iterable[str]]
-"""Topic → names of source tables in its records."""
 
 
-def distinct_tables(by_topic: NamesByTopic) -> dict[str, str]:
+def distinct_tables(by_topic: SourceTableNames) -> dict[str, str]:
     """Return the different tables of the source, each with a topic that carries it.
 
     Args:
@@ -44,12 +45,12 @@ def distinct_tables(by_topic: NamesByTopic) -> dict[str, str]:
     tables: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
         named = sorted(name for name in names if name)
-        for name in named or [_nameless(topic)]:
+        for name in named or [_nameless_table(topic)]:
             tables.setdefault(name, topic)
     return tables
 
 
-def _nameless(topic: str) -> str:
+def _nameless_table(topic: str) -> str:
     return f"the table of topic {topic}"
 
 
@@ -68,7 +69,7 @@ class SourceVerdict:
     is_refused: bool = False
 
 
-def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) -> SourceVerdict:
+def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0) -> SourceVerdict:
     """Choose the source table of a job.
 
     Args:
@@ -76,7 +77,7 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
         records: the source tables' records that have rows.
         quarantined: records of others that are bad already.
     """
-    by_topic = with_seen(earlier, records)
+    by_topic = add_source_tables_seen(earlier, records)
     tables = distinct_tables(by_topic)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
@@ -84,7 +85,7 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
     own_tables = distinct_tables(earlier)
     own_name = next(iter(own_tables), "")
     # A source may begin to name its table.
-    named = {name for topic, name in records if name and own_name == _nameless(topic)}
+    named = {name for topic, name in records if name and own_name == _nameless_table(topic)}
     if named or not own_name:
         own_name = max(named or counts, key=lambda name: (counts[name], name), default="")
     others = {
@@ -92,14 +93,14 @@ def verdict_on(earlier: NamesByTopic, records: Records, quarantined: int = 0) ->
         for topic, name in records
         if _table_of(topic, name, by_topic[topic], {own_name: topic}) != own_name
     }
-    strange = quarantined + sum(records[source] for source in others)
-    taken = sum(records.values()) - sum(records[source] for source in others)
-    limit = max(FEW, SHARE * (strange + taken))
-    is_unsure = not own_tables and strange >= taken
+    other_count = quarantined + sum(records[source] for source in others)
+    own_count = sum(records.values()) - sum(records[source] for source in others)
+    limit = max(FEW, SHARE * (other_count + own_count))
+    is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
         others=frozenset(others),
-        is_refused=strange > limit or (strange > 0 and is_unsure),
+        is_refused=other_count > limit or (other_count > 0 and is_unsure),
     )
 
 
@@ -108,7 +109,7 @@ def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[s
     if name:
         return name
     named = [name for name in sorted(names) if name]
-    return next((name for name in named if name in preferred), (*named, _nameless(topic))[0])
+    return next((name for name in named if name in preferred), (*named, _nameless_table(topic))[0])
 
 
 class SourceTableCheck:
@@ -126,8 +127,10 @@ class SourceTableCheck:
 
     def begin(self) -> SourceChoice:
         """Return the choice, with what the job remembers."""
-        met = self._file.state.source_tables_of()
-        names = frozenset(name for table_names in met.values() for name in table_names if name)
+        source_tables = self._file.state.source_tables_of()
+        names = frozenset(
+            name for table_names in source_tables.values() for name in table_names if name
+        )
         others = self.choice.others
         self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
         return self.choice
@@ -148,11 +151,11 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        met, records = self._file.state.source_tables_of(), counts.records
-        verdict = verdict_on(met, records, counts.others)
+        source_tables, records = self._file.state.source_tables_of(), counts.records
+        verdict = verdict_on(source_tables, records, counts.others)
         can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
-            raise self._several(counts, met)
+            raise self._several_tables_error(counts, source_tables)
         if verdict.others:
             own_names = frozenset(
                 {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
@@ -164,11 +167,11 @@ class SourceTableCheck:
             return True
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
-        self._see_others(counts, met)
+        self._note_others(counts, source_tables)
         self._file.add_source_tables({ONLY_TABLE: records})
         return False
 
-    def _see_others(self, counts: DecodeCounts, met: NamesByTopic) -> None:
+    def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
         """Stop after epochs with only other tables' records, because the source table was
         renamed.
         """
@@ -177,10 +180,12 @@ class SourceTableCheck:
         elif counts.others:  # a repeated epoch may come here again
             self._strange[str(counts.last_offsets())] = counts.others
             if sum(self._strange.values()) > FEW:
-                raise self._several(counts, met)
+                raise self._several_tables_error(counts, source_tables)
 
-    def _several(self, counts: DecodeCounts, met: NamesByTopic) -> WrongSourceError:
-        tables = distinct_tables(with_seen(met, counts.tables))
+    def _several_tables_error(
+        self, counts: DecodeCounts, source_tables: SourceTableNames
+    ) -> WrongSourceError:
+        tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
         shown = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition}, offset {offset}: "
@@ -188,12 +193,12 @@ class SourceTableCheck:
             for (topic, name), (partition, offset) in sorted(counts.tables.items())
         ]
         return WrongSourceError(
-            f"the records are of {len(tables)} tables of the source: {_first(shown, ', ')}",
-            where=_first(places, "; "),
+            f"the records are of {len(tables)} tables of the source: {_first_texts(shown, ', ')}",
+            where=_first_texts(places, "; "),
             fix=SHARDS_REMEDY,
         )
 
 
-def _first(texts: list[str], separator: str) -> str:
+def _first_texts(texts: list[str], separator: str) -> str:
     more = len(texts) - _SHOWN
     return separator.join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -127,12 +127,12 @@ class TableFeed:
             previous = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous.next_sequence_number
-        self._plan = plan = previous.of_next_epoch(
+        self._plan = plan = previous.for_next_epoch(
             next_sequence_number, self.table_job.bucket_basis
         )
         return plan
 
-    def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+    def has_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
         """Return whether rows must be written again, without those of other source tables.
 
         Raises:
@@ -164,8 +164,9 @@ class TableFeed:
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table_job.table, description)
         self.table_job.adopt()
-        before, now = plan.table.schema.fields.names, self.table_job.table.schema.fields.names
-        self._new_columns.update(set(now).difference(before))
+        old_names = plan.table.schema.fields.names
+        new_names = self.table_job.table.schema.fields.names
+        self._new_columns.update(set(new_names).difference(old_names))
         if self.table_job.table is not plan.table:
             return True
         return not plan.first_offsets and not self.table_job.buckets_stand(

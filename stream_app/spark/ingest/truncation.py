@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.checkpoint.sources_met import SourcesMet
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 
@@ -26,13 +26,13 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
 
 
 def first_counting_offsets(
-    counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
+    counts: DecodeCounts, source_tables: SourceTableNames, partitions: Mapping[str, int]
 ) -> Mapping[KafkaPartition, int]:
     """Return partition → offset of the last TRUNCATE; empty without one.
 
     Args:
         counts: the counts of the epoch and the table.
-        met: the source tables of all rows in the table, and of those in the epoch.
+        source_tables: the source tables of all rows in the table, and of those in the epoch.
         partitions: `partition_counts` of the epoch.
 
     Raises:
@@ -40,8 +40,8 @@ def first_counting_offsets(
     """
     if not counts.truncated:
         return {}
-    topics = {*met, *(topic for topic, _ in counts.truncated)}
-    names = {name for table_names in met.values() for name in table_names if name}
+    topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
+    names = {name for table_names in source_tables.values() for name in table_names if name}
     seen = {where for where in counts.ends if where[0] in topics}
     count = max(len(seen), *(partitions.get(topic, 1) for topic in topics))
     if len(names) > 1:

@@ -51,17 +51,17 @@ class RowQuery:
         """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
         if part.after is not None:
-            condition, after_values = self._beyond(part.after)
+            condition, after_values = self._key_is_greater(part.after)
             conditions.append(condition)
             values += after_values
         if part.until is not None:
-            condition, until_values = self._beyond(part.until)
+            condition, until_values = self._key_is_greater(part.until)
             conditions.append(f"not {condition}")
             values += until_values
         where = f" where {' and '.join(conditions)}" if conditions else ""
         return f"select {self.message} from {self.relation}{where}", values
 
-    def _beyond(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
+    def _key_is_greater(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
         """Return the condition that a row's key is greater: in the first column, or in the next
         ones.
 
@@ -70,10 +70,10 @@ class RowQuery:
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
         choices, values = [], list[int | str]()
-        for at, (column, literal) in enumerate(pairs):
-            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:at]]
+        for index, (column, literal) in enumerate(pairs):
+            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
             choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
-            values += key[: at + 1]
+            values += key[: index + 1]
         first, literal = pairs[0]
         return f"({first} >= {literal} and ({' or '.join(choices)}))", [key[0], *values]
 
@@ -93,28 +93,28 @@ class DatabaseRows:
         """Yield the messages of the parts, in batches of `MESSAGE_SCHEMA`.
 
         Args:
-            shares: parts with their places in the epoch, which stand for partitions of a topic.
+            shares: parts with their indexes in the epoch, which stand for partitions of a topic.
 
         Raises:
             UsageError: the driver is not installed.
             SourceError: the database does not answer, or refuses the query.
         """
-        for place, part in shares:
+        for index, part in shares:
             first = 0
-            with closing(self._values(part)) as batches:
+            with closing(self._read_texts(part)) as batches:
                 for values in batches:
                     if values.null_count:
-                        raise _unwritable(part)
-                    yield _messages(part, place, first, values)
+                        raise _unwritable_row_error(part)
+                    yield _messages(part, index, first, values)
                     first += len(values)
 
-    def _values(self, part: LoadPart) -> Any:
+    def _read_texts(self, part: LoadPart) -> Any:
         query, parameters = self.queries[part.relation].of_part(part)
         url = replace(self.url, answer_s=_ANSWER_S)
         module = url.driver.load()
         try:
             with closing(url.driver.open(module, url)) as connection:
-                read = _copied if url.driver == POSTGRESQL else _streamed
+                read = _copy_texts if url.driver == POSTGRESQL else _stream_texts
                 yield from read(connection, query, parameters)
         except module.Error as error:
             raise SourceError(
@@ -125,7 +125,7 @@ class DatabaseRows:
             ) from None
 
 
-def _unwritable(part: LoadPart) -> SourceError:
+def _unwritable_row_error(part: LoadPart) -> SourceError:
     return SourceError(
         f"the database cannot write a row of {part.relation} as a message: it has a date of zeros, "
         "or is larger than max_allowed_packet",
@@ -134,7 +134,7 @@ def _unwritable(part: LoadPart) -> SourceError:
     )
 
 
-def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
+def _copy_texts(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
     """Yield the texts of a query of PostgreSQL.
 
     A JSON text contains neither these control characters nor line feeds, so nothing is quoted.
@@ -151,10 +151,10 @@ def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterat
         with cursor.copy(statement, parameters) as lines:
             chunk = iter(lines)
             while texts := list(itertools.islice(chunk, BATCH_ROWS)):
-                yield _without_ends(b"".join(texts), len(texts))
+                yield _split_lines(b"".join(texts), len(texts))
 
 
-def _without_ends(lines: bytes, count: int) -> pa.Array:
+def _split_lines(lines: bytes, count: int) -> pa.Array:
     """Return lines as values, binary [count], without the line feeds that end them.
 
     A value and the line feed behind it are two neighbours in memory, of which every second is kept.
@@ -163,13 +163,13 @@ def _without_ends(lines: bytes, count: int) -> pa.Array:
     assert len(ends) == count, "a line is a row"
     bounds = np.zeros(2 * count + 1, np.int64)
     bounds[1::2], bounds[2::2] = ends, ends + 1
-    both = pa.Array.from_buffers(
+    alternating = pa.Array.from_buffers(
         pa.large_binary(), 2 * count, [None, pa.py_buffer(bounds), pa.py_buffer(lines)]
     )
-    return both.take(pa.array(np.arange(0, 2 * count, 2))).cast(pa.binary())
+    return alternating.take(pa.array(np.arange(0, 2 * count, 2))).cast(pa.binary())
 
 
-def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
+def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
     """Yield the texts of a query of MySQL or MariaDB, which the server sends while they are
     read.
     """
@@ -182,11 +182,11 @@ def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iter
             yield pa.array([text for (text,) in rows], pa.binary())
 
 
-def _messages(part: LoadPart, place: int, first: int, values: pa.Array) -> pa.RecordBatch:
+def _messages(part: LoadPart, index: int, first: int, values: pa.Array) -> pa.RecordBatch:
     count = len(values)
     columns = [
         pa.repeat(part.relation, count),
-        pa.repeat(pa.scalar(place, pa.int32()), count),
+        pa.repeat(pa.scalar(index, pa.int32()), count),
         pa.array(np.arange(first, first + count)),
         pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
         pa.nulls(count, pa.binary()),

@@ -72,12 +72,14 @@ class LoadEpochs:
         """See `EpochRunner.route`."""
         if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
-        places = {table_plan.table.location: index for index, table_plan in plan.tables.items()}
+        index_of_location = {
+            table_plan.table.location: index for index, table_plan in plan.tables.items()
+        }
         # Tables that already have the epoch are not in the plan.
-        parts = [part for part in self.load.parts_of(epoch) if part.table in places]
-        indexes = {part.relation: places[part.table] for part in parts}
+        parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
+        indexes = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load.progress(epoch))
-        rows = self.rows({name: plan.tables[at].table for name, at in indexes.items()})
+        rows = self.rows({name: plan.tables[index].table for name, index in indexes.items()})
         loader = ShareEpochs(self.spark, rows.read)
         load_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
@@ -88,14 +90,14 @@ class LoadEpochs:
         def write(ready: EpochPlan) -> EpochOutput:
             with_rows = self._with_formats(ready, ready.tables.keys())
             output = routed.write(replace(ready, tables=with_rows))
-            tables = {index: _as_rows(table) for index, table in output.tables.items()}
+            tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
         return RoutedEpoch(routed.messages, write, routed.tables)
 
-    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
-        """See `EpochRunner.between`."""
-        return self.topics.between(begin, end)
+    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.messages_between`."""
+        return self.topics.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""
@@ -114,7 +116,7 @@ class LoadEpochs:
         }
 
 
-def _as_rows(output: TableOutput) -> TableOutput:
+def _without_topic_facts(output: TableOutput) -> TableOutput:
     """Return the output without facts about topics; a row that does not fit fails the table."""
     failure = output.failure
     if output.bad and failure is None:

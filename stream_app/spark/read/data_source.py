@@ -28,7 +28,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.predicate.predicate import And
 from stream_app.spark.read.pushed_filters import translated_filters
-from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
     CATALOG_PREFIX,
     PATH,
@@ -139,8 +139,8 @@ class PaimonDataSource(DataSource):
         if (problem := untried_warning(pyspark.__version__)) is not None:
             warnings.warn(problem, stacklevel=2)  # a read may use these options; a job refuses them
         self._options = read_source_options(options)
-        location, self._system = _parted(options)
-        given_start(self._options)
+        location, self._system = _split_path(options)
+        start_option(self._options)
         files = self._options.of_file_system()
         self._table = open_named_table(
             location, clock, catalog=_catalog(options), file_io_options=files
@@ -157,13 +157,13 @@ class PaimonDataSource(DataSource):
         names = self._options.columns()
         columns = self._arrow_schema()
         if names is not None:
-            columns = pa.schema([columns.field(name) for name in _checked_names(names, columns)])
+            columns = pa.schema([columns.field(name) for name in _check_names(names, columns)])
         return spark_schema(columns, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
         """Make a reader of the columns of `schema`, which may be fewer than the table has."""
         scan = table_scan(self._table, self._system, self._options)
-        return BatchReader(scan, _fitting(schema, spark_schema(scan.schema)))
+        return BatchReader(scan, _column_names(schema, spark_schema(scan.schema)))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's
         """Make a reader that follows the columns of `schema`, as the table has them today."""
@@ -174,7 +174,7 @@ class PaimonDataSource(DataSource):
             )
         columns = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
         return stream_reader(
-            self._table, _fitting(schema, columns), self._options, row_kind=self._row_kind
+            self._table, _column_names(schema, columns), self._options, row_kind=self._row_kind
         )
 
     @property
@@ -209,7 +209,7 @@ def register(spark: SparkSession) -> None:
         spark.conf.set(_FILTERS, "true")
 
 
-def _parted(options: Mapping[str, str]) -> tuple[str, str]:
+def _split_path(options: Mapping[str, str]) -> tuple[str, str]:
     """Return the table's path, and the system table's name, which may be empty."""
     path = {key.lower(): value for key, value in options.items()}.get(PATH)
     if not path:
@@ -238,7 +238,7 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
     return catalog_options or None
 
 
-def _checked_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise UsageError(
@@ -249,7 +249,7 @@ def _checked_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]
     return names
 
 
-def _fitting(wanted: StructType, columns: StructType) -> list[str]:
+def _column_names(wanted: StructType, columns: StructType) -> list[str]:
     """Return the names of the wanted columns.
 
     Raises:

@@ -29,7 +29,7 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.predicate.predicate import And, Compare, IsNull, Not, OneOf, Predicate
 
-_SIGNS = {
+_OPERATORS = {
     "EqualTo": "=",
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
@@ -71,29 +71,29 @@ def _condition(spark_filter: Any, columns: RowType) -> Predicate | None:
     column = columns.field(path[0])
     if name in ("IsNull", "IsNotNull"):
         return IsNull(column) if name == "IsNull" else Not(IsNull(column))
-    return _test(name, column, spark_filter.value)
+    return _comparison(name, column, spark_filter.value)
 
 
-def _test(name: str, column: DataField, value: Any) -> Predicate | None:
+def _comparison(name: str, column: DataField, value: Any) -> Predicate | None:
     match name:
         case "StringStartsWith":
             return _starts_with(column, value)
         case "In":
-            values = [_value(element, column.data_type) for element in value]
+            values = [_exact_value(element, column.data_type) for element in value]
             return None if None in values else OneOf(column, tuple(values))
         case "EqualNullSafe":
-            return _null_safe(column, value)
-        case _ if name in _SIGNS:
-            exact = _value(value, column.data_type)
-            return None if exact is None else Compare(column, _SIGNS[name], exact)
+            return _null_safe_equality(column, value)
+        case _ if name in _OPERATORS:
+            exact = _exact_value(value, column.data_type)
+            return None if exact is None else Compare(column, _OPERATORS[name], exact)
         case _:
             return None
 
 
-def _null_safe(column: DataField, value: Any) -> Predicate | None:
+def _null_safe_equality(column: DataField, value: Any) -> Predicate | None:
     if value is None:
         return IsNull(column)
-    exact = _value(value, column.data_type)
+    exact = _exact_value(value, column.data_type)
     if exact is None:
         return None
     return And((Not(IsNull(column)), Compare(column, "=", exact)))
@@ -104,11 +104,11 @@ def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
     if column.data_type.root not in STRING_ROOTS or not isinstance(prefix, str):
         return None
     from_on = Compare(column, ">=", prefix)
-    end = _after_all_with(prefix)
+    end = _prefix_end(prefix)
     return from_on if end is None else And((from_on, Compare(column, "<", end)))
 
 
-def _after_all_with(prefix: str) -> str | None:
+def _prefix_end(prefix: str) -> str | None:
     """Return the smallest text above all texts with this prefix, or None without one."""
     stem = prefix.rstrip(chr(_LAST_CHARACTER))
     if not stem:
@@ -118,7 +118,7 @@ def _after_all_with(prefix: str) -> str | None:
     return stem[:-1] + chr(end if following == first else following)
 
 
-def _value(value: Any, data_type: DataType) -> object | None:
+def _exact_value(value: Any, data_type: DataType) -> object | None:
     """Return the value in the form of `predicate`; None if it is null or not a value of the
     column.
     """

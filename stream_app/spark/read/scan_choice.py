@@ -19,7 +19,7 @@ _TIMES = ("scan.timestamp", "scan.timestamp-millis")
 _BETWEEN, _BETWEEN_TIMES = "incremental-between", "incremental-between-timestamp"
 _VERSIONS = (_SNAPSHOT, _TAG, _WATERMARK, *_TIMES)
 _ALL = (*_VERSIONS, _BETWEEN, _BETWEEN_TIMES)
-_SAID_BY: dict[str, tuple[str, ...]] = {
+_OPTIONS_OF_MODE: dict[str, tuple[str, ...]] = {
     "default": _ALL,
     "full": (),
     "latest-full": (),
@@ -57,7 +57,7 @@ class TimeBounds:
 Choice = Version | LatestCompacted | VersionBounds | TimeBounds
 
 
-def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
+def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
     """Return the only option that sets where a read begins, or None.
 
     Args:
@@ -79,20 +79,21 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
             fix="begin with scan.snapshot-id, scan.timestamp or scan.timestamp-millis, or leave "
             "it out",
         )
-    if mode not in _SAID_BY:
+    if mode not in _OPTIONS_OF_MODE:
         raise UsageError(
-            f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_SAID_BY)}"
+            f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_OPTIONS_OF_MODE)}"
         )
-    wanted = _SAID_BY[mode]
-    if keys and keys[0] not in wanted:
+    mode_options = _OPTIONS_OF_MODE[mode]
+    if keys and keys[0] not in mode_options:
         raise UsageError(
             f"option {keys[0]!r} does not go with scan.mode = {mode}",
             fix="leave out scan.mode: it follows from the option"
-            + (f"; or give {' or '.join(wanted)}" if wanted else ""),
+            + (f"; or give {' or '.join(mode_options)}" if mode_options else ""),
         )
-    if not keys and mode != "default" and wanted:
+    if not keys and mode != "default" and mode_options:
         raise UsageError(
-            f"scan.mode = {mode} needs {' or '.join(wanted)}", fix="give it, or leave out scan.mode"
+            f"scan.mode = {mode} needs {' or '.join(mode_options)}",
+            fix="give it, or leave out scan.mode",
         )
     return keys[0] if keys else None
 
@@ -103,18 +104,18 @@ def batch_choice(options: SourceOptions) -> Choice:
     Raises:
         UsageError: the options do not go together.
     """
-    key = given_start(options)
+    key = start_option(options)
     if key is None:
         compacted = options[SCAN_MODE] == "compacted-full"
         return LatestCompacted() if compacted else Version()
     text = options.raw[key]
     if key == _BETWEEN:
-        return VersionBounds(*_pair(key, text))
+        return VersionBounds(*_parse_pair(key, text))
     if key == _BETWEEN_TIMES:
-        start, end = _pair(key, text)
-        return TimeBounds(_time(start), _time(end))
+        start, end = _parse_pair(key, text)
+        return TimeBounds(_parse_time(start), _parse_time(end))
     if key in _TIMES:
-        return Version(timestamp=_time(text))
+        return Version(timestamp=_parse_time(text))
     if key == _TAG:
         return Version(tag=text)
     if key == _SNAPSHOT:
@@ -122,7 +123,7 @@ def batch_choice(options: SourceOptions) -> Choice:
     return Version(watermark=options[SCAN_WATERMARK])
 
 
-def _pair(key: str, text: str) -> tuple[str, str]:
+def _parse_pair(key: str, text: str) -> tuple[str, str]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
         raise UsageError(
@@ -132,5 +133,5 @@ def _pair(key: str, text: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _time(text: str) -> Timestamp:
+def _parse_time(text: str) -> Timestamp:
     return int(text) if text.isdecimal() else text

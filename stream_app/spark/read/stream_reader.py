@@ -1,4 +1,4 @@
-"""Implements Spark's streaming read; offsets are places in the table's snapshots.
+"""Implements Spark's streaming read; offsets are positions among the table's snapshots.
 
 Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
 pickles another one to the tasks. Spark asks for the latest offset without the previous one, so the
@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
-from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
     READ_STREAM_MAX_BYTES_PER_TRIGGER,
     READ_STREAM_MAX_FILES_PER_TRIGGER,
@@ -47,7 +47,7 @@ _ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 
 @dataclass(frozen=True)
-class FewestRows:
+class MinimumRows:
     """The least number of rows that a micro-batch waits for, and the longest wait."""
 
     rows: int
@@ -68,16 +68,16 @@ class StreamReader(DataSourceStreamReader):
         columns: list[str],
         *,
         row_kind: bool,
-        fewest: FewestRows | None,
+        min_rows: MinimumRows | None,
     ) -> None:
         self._offsets = offsets
         self._columns = columns
         self._row_kind = row_kind
-        self._fewest = fewest
+        self._min_rows = min_rows
         self._begin: Offset | None = None
         self._last_end: Offset | None = None
-        self._last_end_at: float | None = None
-        self._reported_at: float | None = None
+        self._last_end_s: float | None = None
+        self._reported_s: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
         """Return the position where a query without a checkpoint begins.
@@ -98,10 +98,10 @@ class StreamReader(DataSourceStreamReader):
         """
         previous = self._last_end or self.initialOffset()
         following = self._offsets.following(previous)
-        if following.offset == previous or self._waits(following.rows):
-            self._stay()
+        if following.offset == previous or self._waits_for_rows(following.rows):
+            self._keep_consumer_alive()
             return previous
-        self._last_end, self._last_end_at = following.offset, self._now()
+        self._last_end, self._last_end_s = following.offset, self._now()
         return following.offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -133,23 +133,23 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: Offset) -> None:
         """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
         self._offsets.write_progress(end)
-        self._reported_at = self._now()
+        self._reported_s = self._now()
 
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
 
-    def _waits(self, rows: int) -> bool:
-        fewest, since = self._fewest, self._last_end_at
-        if fewest is None or since is None or rows >= fewest.rows:
+    def _waits_for_rows(self, rows: int) -> bool:
+        min_rows, since = self._min_rows, self._last_end_s
+        if min_rows is None or since is None or rows >= min_rows.rows:
             return False
-        return self._now() - since < fewest.seconds
+        return self._now() - since < min_rows.seconds
 
-    def _stay(self) -> None:
+    def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        silent_s, reported_at, now = self._offsets.silent_s, self._reported_at, self._now()
-        if silent_s is not None and (reported_at is None or now - reported_at >= silent_s):
+        silent_s, reported_s, now = self._offsets.silent_s, self._reported_s, self._now()
+        if silent_s is not None and (reported_s is None or now - reported_s >= silent_s):
             self._offsets.stay()
-            self._reported_at = now
+            self._reported_s = now
 
     def _now(self) -> float:
         return self._offsets.table.clock.steady_seconds()
@@ -163,7 +163,7 @@ def stream_reader(
     Raises:
         UsageError: they do not go together, or are for batch reads.
     """
-    given_start(options, refused=_ONLY_BATCH)
+    start_option(options, refused=_ONLY_BATCH)
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
@@ -176,9 +176,9 @@ def stream_reader(
     }
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     millis = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
-    fewest = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
+    min_rows = None if rows is None or millis is None else MinimumRows(rows, millis / 1000)
     offsets = stream_offsets(_with_options(table, options.of_table()), limits)
-    return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)
+    return StreamReader(offsets, columns, row_kind=row_kind, min_rows=min_rows)
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:

@@ -91,24 +91,24 @@ class VersionScan:
     Attributes:
         table: with the columns of the version.
         snapshot: the snapshot to read, or None for the latest one at planning time.
-        shown: whether rows are shown as they are or as a system table shows them.
+        row_table: shows rows as they are, or as a system table does.
         retained_ms: how long the version is kept after planning, or None if it may expire.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
-    shown: RowTable
+    row_table: RowTable
     row_filter: RowFilter | None = None
     retained_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
+        return self.row_table.schema(SplitRead(self.table, row_kind=self.row_table.row_kind).schema)
 
     def filtered(self, row_filter: RowFilter) -> TableScan | None:
         """See `TableScan.filtered`. It also skips manifests, files and row groups."""
-        return None if self.shown.in_lists else replace(self, row_filter=row_filter)
+        return None if self.row_table.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Return the splits of the version."""
@@ -120,19 +120,19 @@ class VersionScan:
             # live is over.
             again = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, again=again)
-        least_level = self.shown.least_level(self.table)
+        least_level = self.row_table.least_level(self.table)
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""
-        return map(self.shown.batch, self._read(columns).read(part))
+        return map(self.row_table.batch, self._read(columns).read(part))
 
     def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
         return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
-        row_kind = self.shown.row_kind
-        return SplitRead(self.table, _of_table(columns), self.row_filter, row_kind)
+        row_kind = self.row_table.row_kind
+        return SplitRead(self.table, _table_columns(columns), self.row_filter, row_kind)
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,10 @@ class ChangesScan:
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
-        read = IncrementalRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
         streams = read.streams(wanted, mode)
-        places = range(0, len(streams), _STREAMS_OF_A_PART)
-        return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
+        starts = range(0, len(streams), _STREAMS_OF_A_PART)
+        return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
 
     def read(
         self,
@@ -229,16 +229,16 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
-    versioned, snapshot = _at(table, choice)
+    versioned, snapshot = _version_of(table, choice)
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
-    shown = ROW_TABLES.get(system, ROWS)
-    shown = replace(shown, row_kind=shown.row_kind or row_kind)
-    return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
+    row_table = ROW_TABLES.get(system, ROWS)
+    row_table = replace(row_table, row_kind=row_table.row_kind or row_kind)
+    return VersionScan(store, snapshot, row_table, retained_ms=retained_ms)
 
 
-def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
+def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
     """Return the version; without a snapshot, the latest one at planning time."""
     if isinstance(choice, LatestCompacted):
         return latest_compacted(table)
@@ -257,5 +257,5 @@ def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]
     return texts
 
 
-def _of_table(columns: Sequence[str]) -> tuple[str, ...]:
+def _table_columns(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in columns if name != ROW_KIND)

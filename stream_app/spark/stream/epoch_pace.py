@@ -92,9 +92,10 @@ def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPac
 
 
 class Pace(Protocol):
-    """Decides when epochs begin. The stream's thread calls it, and the committer's `committed`."""
+    """The decision when epochs begin. The stream's thread calls it, and the committer's
+    `note_commit`."""
 
-    def polled(self, now: float) -> None:
+    def note_poll(self, now: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
@@ -102,7 +103,7 @@ class Pace(Protocol):
         """Note that the last poll begins an epoch."""
         ...
 
-    def committed(self, epoch: int) -> None:
+    def note_commit(self, epoch: int) -> None:
         """Note that all tables have an epoch."""
         ...
 
@@ -131,14 +132,14 @@ class FixedPace:
     seconds: float = 0.0
     is_kept: ClassVar[bool] = True
 
-    def polled(self, now: float) -> None:
-        """See `Pace.polled`."""
+    def note_poll(self, now: float) -> None:
+        """See `Pace.note_poll`."""
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`."""
 
-    def committed(self, epoch: int) -> None:
-        """See `Pace.committed`."""
+    def note_commit(self, epoch: int) -> None:
+        """See `Pace.note_commit`."""
 
     def pause(self, *, is_full: bool) -> float:  # noqa: ARG002
         """See `Pace.pause`."""
@@ -168,8 +169,8 @@ class FreshPace:
     def __post_init__(self) -> None:
         self._chosen = chosen_pace(self.freshness, ())
 
-    def polled(self, now: float) -> None:
-        """See `Pace.polled`."""
+    def note_poll(self, now: float) -> None:
+        """See `Pace.note_poll`."""
         self._polls = self._polls[1], now
 
     def begin(self, epoch: int) -> None:
@@ -178,8 +179,8 @@ class FreshPace:
         if before is not None and last is not None:
             self._begun[epoch] = before, last
 
-    def committed(self, epoch: int) -> None:
-        """See `Pace.committed`."""
+    def note_commit(self, epoch: int) -> None:
+        """See `Pace.note_commit`."""
         if (polls := self._begun.pop(epoch, None)) is not None:
             before, last = polls
             took = self.clock.steady_seconds() - last

@@ -119,8 +119,8 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
 
 
 def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
-    at = next(at for at in range(len(lines)) if _parse(lines.slice(at, 1)) is None)
-    line = lines[at].as_py()
+    row = next(row for row in range(len(lines)) if _parse(lines.slice(row, 1)) is None)
+    line = lines[row].as_py()
     try:
         json.loads(line)
         problem = "it lacks a field, or a field has a wrong type"
@@ -128,7 +128,7 @@ def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
         problem = f"it is not JSON ({error})"
     return WrongSourceError(
         f"a line is not a message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
-        where=unquote(files[at].as_py()).removeprefix("file:").removeprefix("//"),
+        where=unquote(files[row].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; correct the file and start the job again. Files must appear '
         "whole: write them elsewhere and move them in",

@@ -40,7 +40,7 @@ class Stream(Protocol):
         """Begin with the epoch that the checkpoint names."""
         ...
 
-    def ended(self, wait_s: float) -> bool:
+    def wait_for_end(self, wait_s: float) -> bool:
         """Return whether the stream has ended by itself; waits up to `wait_s` for it.
 
         Raises:
@@ -101,7 +101,7 @@ class RunningStream(Generic[Messages]):
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:
-        while not stream.ended(POLL_SECONDS):
+        while not stream.wait_for_end(POLL_SECONDS):
             self.on_check(True)
             self.report(stream.reports())
             self.committer.while_idle()

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.session import where_spark_says_more
+from stream_app.spark.session import spark_log_hint
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.task_errors import readable_error
 
@@ -66,8 +66,8 @@ class SparkStream:
     def _give(self, messages: DataFrame, epoch: int) -> None:
         self.committer(messages, epoch)
 
-    def ended(self, wait_s: float) -> bool:
-        """See `Stream.ended`."""
+    def wait_for_end(self, wait_s: float) -> bool:
+        """See `Stream.wait_for_end`."""
         assert self.query is not None, "it is started first"
         try:
             return bool(self.query.awaitTermination(wait_s))  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
             "driver and the executors",
         )
     return SourceError(
-        f"the stream ended with an error: {error_text}", fix=where_spark_says_more(os.environ)
+        f"the stream ended with an error: {error_text}", fix=spark_log_hint(os.environ)
     )
 
 

@@ -1,7 +1,7 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
 It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
-the ranges to the committer, and notes that the epoch is done. The notes have Spark's places, order
+the ranges to the committer, and notes that the epoch is done. The notes have Spark's paths, order
 and format. So after a crash the job resumes as Spark's query would, and Spark's query can continue
 this job.
 
@@ -186,8 +186,8 @@ class TopicStream:
         self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._thread.start()
 
-    def ended(self, wait_s: float) -> bool:
-        """See `Stream.ended`."""
+    def wait_for_end(self, wait_s: float) -> bool:
+        """See `Stream.wait_for_end`."""
         self._thread.join(wait_s)
         if self._thread.is_alive():
             return False
@@ -214,7 +214,7 @@ class TopicStream:
     def _run(self) -> None:
         try:
             self.jobs.join()
-            self._cut()
+            self._run_epochs()
         except BaseException as error:
             if not self._stopping.is_set():
                 self._error = error
@@ -223,19 +223,19 @@ class TopicStream:
             if self.borders is not None:
                 self.borders.close()
 
-    def _cut(self) -> None:
+    def _run_epochs(self) -> None:
         borders = self.borders or LimitedBorders(self.rules.limit)
         self.writer.begin_query()
-        looked, newest = self._look()
-        epoch, begin = self._next(newest)
+        polled_s, newest = self._poll()
+        epoch, begin = self._next_epoch(newest)
         is_idle = is_full = True
         while not self._stopping.is_set():
             if epoch < self.rules.loads:
-                epoch = self._load(epoch, begin, newest)
-                looked, newest = self._look()
+                epoch = self._run_load_epoch(epoch, begin, newest)
+                polled_s, newest = self._poll()
                 continue
             newest = self._without_loss(begin, newest)
-            counted_from = self._with_new(begin, newest)
+            counted_from = self._with_new_partitions(begin, newest)
             end = borders.end(epoch, counted_from, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
@@ -245,46 +245,48 @@ class TopicStream:
             else:
                 self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                messages = self._give(epoch, begin, end, newest)
+                messages = self._run_epoch(epoch, begin, end, newest)
                 is_full = end != newest and messages >= (self.rules.limit or math.inf) // 2
                 epoch, begin = epoch + 1, end
             if not self.rules.drains:
-                until = looked + self.pace.pause(is_full=is_full)
+                until = polled_s + self.pace.pause(is_full=is_full)
                 self._wait(until, at_least=IDLE_S if is_idle else 0.0)
-                looked, newest = self._look()
+                polled_s, newest = self._poll()
             elif is_idle or end == newest:
                 return
 
-    def _look(self) -> tuple[float, Offsets]:
+    def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
-        looked = self.clock.steady_seconds()
+        polled_s = self.clock.steady_seconds()
         newest = self.source.offsets_at(OffsetEnd.NEWEST)
-        self.pace.polled(looked)
-        return looked, newest
+        self.pace.note_poll(polled_s)
+        return polled_s, newest
 
-    def _load(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
+    def _run_load_epoch(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""
         self.writer.begin(epoch, begin, self.clock.now_ms())
-        self._give(epoch, begin, begin, newest)
+        self._run_epoch(epoch, begin, begin, newest)
         return epoch + 1
 
-    def _next(self, newest: Offsets) -> tuple[int, Offsets]:
+    def _next_epoch(self, newest: Offsets) -> tuple[int, Offsets]:
         """Return the next epoch and its begin offsets.
 
         An epoch that an earlier run left open comes first.
         """
-        last = self.writer.newest()
+        last = self.writer.newest_epoch()
         if last is None:
             if not self.writer.has_first_offsets():
                 oldest = self.source.offsets_at(OffsetEnd.OLDEST)
-                self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
+                self.writer.write_first_offsets(
+                    first_offsets(self.rules.starting_offsets, oldest, newest)
+                )
             return 0, self.epoch_log.source_begin(0)
         end: Offsets = json.loads(self.epoch_log.source_end(last))
         if not self.epoch_log.is_done(last):
-            self._give(last, self.epoch_log.source_begin(last), end, newest)
+            self._run_epoch(last, self.epoch_log.source_begin(last), end, newest)
         return last + 1, end
 
-    def _give(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> int:
+    def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> int:
         messages = self.give(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
         self._report(epoch, messages, end, newest)
@@ -333,7 +335,7 @@ class TopicStream:
             _LOG.warning("%s; going on without it", "; ".join(lost))
         return newest
 
-    def _with_new(self, begin: Offsets, newest: Offsets) -> Offsets:
+    def _with_new_partitions(self, begin: Offsets, newest: Offsets) -> Offsets:
         """Add the oldest offsets of new partitions, so that the limit counts their messages."""
         is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
         if self.rules.limit is None or is_known:

@@ -82,7 +82,7 @@ class WholeBorders:
         self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
         """See `Borders.end`."""
-        last = self._last(epoch)
+        last = self._last_border(epoch)
         self._pending.begin_at(_by_partition(begin), last.progress)
         limit = self.limit
         while True:
@@ -102,10 +102,10 @@ class WholeBorders:
                 epoch, messages, self.limit,
             )  # fmt: skip
         self._waits_since = None
-        self._note(epoch, last, cut)
+        self._note_border(epoch, last, cut)
         return end
 
-    def _last(self, epoch: int) -> Border:
+    def _last_border(self, epoch: int) -> Border:
         """Return the border before an epoch."""
         if epoch - 1 not in self._borders:
             self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
@@ -128,7 +128,7 @@ class WholeBorders:
         self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
         """Return the end if no transaction is whole: the begin for a while, then a forced end."""
-        now, last = self.clock.steady_seconds(), self._last(epoch)
+        now, last = self.clock.steady_seconds(), self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
@@ -139,7 +139,7 @@ class WholeBorders:
         waited = 0.0 if self._waits_since is None else now - self._waits_since
         if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
             if epoch not in self._borders:
-                self._note(epoch, last, cut)
+                self._note_border(epoch, last, cut)
             return begin
         self._waits_since = None
         _LOG.warning(
@@ -147,10 +147,10 @@ class WholeBorders:
             epoch, waited, "; ".join(cut.open_transactions),
         )  # fmt: skip
         torn = self._cut(last, newest, is_forced=True)
-        self._note(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
+        self._note_border(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
         return _cut_back(target, begin, torn.ends)
 
-    def _note(self, epoch: int, last: Border, cut: EpochCut) -> None:
+    def _note_border(self, epoch: int, last: Border, cut: EpochCut) -> None:
         # Behind a doubtful epoch its transactions are still to have a snapshot.
         advances = cut.border.advances or (last.advances and last.doubt is not None)
         border = replace(cut.border, advances=advances)
@@ -160,9 +160,9 @@ class WholeBorders:
 
 def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
-        (topic, int(partition)): at
+        (topic, int(partition)): offset
         for topic, partitions in offsets.items()
-        for partition, at in partitions.items()
+        for partition, offset in partitions.items()
     }
 
 
@@ -173,9 +173,9 @@ def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int
     """
     cut: dict[str, dict[str, int]] = {}
     for topic, partitions in target.items():
-        for partition, at in partitions.items():
+        for partition, offset in partitions.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
-            end = ends.get((topic, int(partition)), at)
+            end = ends.get((topic, int(partition)), offset)
             if end or partition in begin.get(topic, {}):
                 cut.setdefault(topic, {})[partition] = end
     return cut

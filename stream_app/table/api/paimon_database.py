@@ -73,12 +73,12 @@ class DatabaseAsOf:
 
     def _opened(self, name: str) -> tuple[PaimonTable, int]:
         """Open one table and return it with its snapshot, which must still be the version one."""
-        place = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
+        label = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
         version = self.snapshot.tables.get(name)
         if version is None:
             reason = self.snapshot.left_out.get(name)
             raise UsageError(
-                f"the table {name} does not belong to {place}" + (f": {reason}" if reason else ""),
+                f"the table {name} does not belong to {label}" + (f": {reason}" if reason else ""),
                 where=self.folder,
                 fix="choose a later one, see stream-app status"
                 if reason
@@ -93,7 +93,7 @@ class DatabaseAsOf:
         if not is_same:
             raise UsageError(
                 f"snapshot {version.snapshot} of the table {name} has expired, or was rolled back, "
-                f"and {place} with it",
+                f"and {label} with it",
                 where=self.folder,
                 fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
                 "the tables keep snapshots longer",

@@ -21,10 +21,10 @@ def shown_schema(columns: RowType, schema: pa.Schema) -> pa.Schema:
         for column in columns
         if column.data_type.root is TypeRoot.VECTOR
     }
-    for at, field in enumerate(schema):
+    for index, field in enumerate(schema):
         if length := lengths.get(field.name):
             kind = pa.list_(field.type.value_field, length)
-            schema = schema.set(at, field.with_type(kind))
+            schema = schema.set(index, field.with_type(kind))
     return schema
 
 
@@ -48,7 +48,7 @@ def _vectors(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Convert variable-size lists of equal length, or null, to fixed-size lists."""
     nulls = values.is_null()
     starts = values.offsets.to_numpy()[:-1].astype(np.int64)
-    places = starts[:, None] + np.arange(data_type.list_size)
+    indices = starts[:, None] + np.arange(data_type.list_size)
     is_hidden = np.repeat(nulls.to_numpy(zero_copy_only=False), data_type.list_size)
-    elements = values.values.take(pa.array(places.ravel(), mask=is_hidden))
+    elements = values.values.take(pa.array(indices.ravel(), mask=is_hidden))
     return pa.FixedSizeListArray.from_arrays(elements, type=data_type, mask=nulls)

@@ -54,7 +54,7 @@ from stream_app.table.read.diff_read import changed_files, merged_rows
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 _FILE_ROWS_MAX = 1 << 32
-"""More rows than a file can have: a change's place is its file's place times this, plus its own."""
+"""More rows than a file can have: a change's number is its file's times this, plus its row's."""
 _NO_CHANGELOG = (
     "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
     "(stream-app rollback-to), and let the job write what came since anew"
@@ -136,11 +136,11 @@ class ChangelogCheck:
         """Yield the rows that result from the changes of the files in `read`, in key order."""
         layout, function = self._rule()
         is_by_number = self.replay.is_by_sequence_number
-        places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
+        file_numbers = {file.file_name: number for number, file in enumerate(files.changes, 1)}
         access = _ChangeFiles(
             self._table.bucket_files(*files.bucket),
             layout.key_names,
-            None if is_by_number else places,
+            None if is_by_number else file_numbers,
         )
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
@@ -197,18 +197,18 @@ class _ChangeFiles:
     """Reads files of changes in batches that split no key.
 
     Attributes:
-        places: file name → its position in time, from which rows get new sequence numbers. None:
-            rows keep their numbers.
+        file_numbers: file name → its number in time, from which rows get new sequence numbers.
+            None: rows keep their numbers.
     """
 
     files: KeyValueFileReader
     key_names: tuple[str, ...]
-    places: Mapping[str, int] | None
+    file_numbers: Mapping[str, int] | None
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         batches = self.files.read(file)
-        if self.places is not None:
-            batches = _in_time(batches, self.places[file.file_name] * _FILE_ROWS_MAX)
+        if self.file_numbers is not None:
+            batches = _in_time(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
         return slices_of_whole_keys(batches, self.key_names)
 
 
@@ -219,6 +219,6 @@ def _in_time(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.Recor
 
 
 def _numbered(batch: pa.RecordBatch, numbers: int | npt.NDArray[np.int64]) -> pa.RecordBatch:
-    place = batch.schema.get_field_index(SEQUENCE_NUMBER)
+    index = batch.schema.get_field_index(SEQUENCE_NUMBER)
     column = pa.array(np.broadcast_to(np.asarray(numbers, np.int64), batch.num_rows))
-    return batch.set_column(place, batch.schema.field(place), column)
+    return batch.set_column(index, batch.schema.field(index), column)

@@ -210,9 +210,9 @@ def deletes_of(
             rows, _ = rows_of_keys(compared.layout(), batch, keys)
             if rows.num_rows:
                 rows = rows.drop_columns([SEQUENCE_NUMBER])
-                at = rows.schema.get_field_index(VALUE_KIND)
+                index = rows.schema.get_field_index(VALUE_KIND)
                 deletes = pa.array(np.full(rows.num_rows, RowKind.DELETE, np.int8))
-                yield (*bucket, rows.set_column(at, rows.schema.field(at), deletes))
+                yield (*bucket, rows.set_column(index, rows.schema.field(index), deletes))
 
 
 FORGOTTEN_DELETES = (
@@ -266,9 +266,9 @@ def compare_rows(
         missing += len(difference.removed)
         wrong += len(difference.changed)
         unexpected += len(extra)
-        for places in (difference.removed, difference.changed, extra):
-            if len(places) and not example:
-                row = difference.batch.slice(int(difference.order[places[0]]), 1)
+        for indices in (difference.removed, difference.changed, extra):
+            if len(indices) and not example:
+                row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
                 example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
     if not missing + wrong + unexpected:

@@ -216,8 +216,8 @@ class DoubledKeySearch:
                 if (extra := len(last) - int(last.sum())) == 0:
                     continue
                 if not count:
-                    place = int((~last).argmax())
-                    row = place if window.order is None else int(window.order[place])
+                    index = int((~last).argmax())
+                    row = index if window.order is None else int(window.order[index])
                     values = window.batch.slice(row, 1).to_pylist()[0]
                     example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
                 count += extra

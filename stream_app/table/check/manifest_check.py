@@ -132,12 +132,12 @@ class ManifestCheck:
         bounded = [value is not None for value in deserialize_row(stats.max_values, types)]
         for partition in {entry.partition for entry in entries}:
             values = key_of(partition)
-            for place, value in enumerate(deserialize_row(partition, types)):
+            for index, value in enumerate(deserialize_row(partition, types)):
                 if value is None:
-                    outside = stats.null_counts[place] == 0
+                    outside = stats.null_counts[index] == 0
                 else:
-                    outside = bounded[place] and not (
-                        (low[place],) <= (values[place],) <= (high[place],)
+                    outside = bounded[index] and not (
+                        (low[index],) <= (values[index],) <= (high[index],)
                     )
                 if outside:
                     return True

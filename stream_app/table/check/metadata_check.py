@@ -94,8 +94,8 @@ class MetadataCheck:
             for version in versions
             if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
         }
-        for place, version in enumerate(versions):
-            self.progress("versions", place, len(versions))
+        for done, version in enumerate(versions):
+            self.progress("versions", done, len(versions))
             self._manifests.begin_version()
             rules = list(self._version(version, snapshots))
             version_findings = self._manifests.findings + rules
@@ -201,11 +201,11 @@ class MetadataCheck:
     def _placed(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
         """Check the levels and buckets that a snapshot changed."""
         assert self._live is not None
-        places = {(entry.partition, entry.bucket): None for entry in touched}
-        for partition in dict.fromkeys(partition for partition, _ in places):
+        buckets = {(entry.partition, entry.bucket): None for entry in touched}
+        for partition in dict.fromkeys(partition for partition, _ in buckets):
             where = self.table.paths.partition_folder(partition)
             yield from bucket_count_findings(self._live.total_buckets(partition), where)
-        for partition, bucket in places:
+        for partition, bucket in buckets:
             entries = list(self._live.bucket((partition, bucket)))
             where = self.table.paths.bucket(partition, bucket)
             yield from placement_findings(entries, where)
@@ -285,8 +285,8 @@ class MetadataCheck:
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:
             return
         assert self._live is not None
-        place = (index.partition, index.bucket)
-        live = {entry.file.file_name for entry in self._live.bucket(place)}
+        bucket = (index.partition, index.bucket)
+        live = {entry.file.file_name for entry in self._live.bucket(bucket)}
         dead = sorted(set(index.index_file.data_file_names) - live)
         if dead:
             yield Finding(

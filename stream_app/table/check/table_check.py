@@ -179,8 +179,8 @@ class TableCheck:
         rows = _FileChecks(table, self.report)
         seen = damaged | looked_into
         files = [file for file in metadata.files.values() if file.path not in seen]
-        for place, file in enumerate(files):
-            self.progress("files", place, len(files))
+        for done, file in enumerate(files):
+            self.progress("files", done, len(files))
             yield from rows.file(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.vectors.items():

@@ -146,8 +146,8 @@ class TableReplay:
         base, last = self._rows(self.base), self._rows(self.last)
         changes, going_back = self._changed()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
-        for place, bucket in enumerate(buckets):
-            progress("buckets replayed", place, len(buckets))
+        for done, bucket in enumerate(buckets):
+            progress("buckets replayed", done, len(buckets))
             yield BucketReplay(
                 bucket=bucket,
                 base=base.get(bucket, ()),

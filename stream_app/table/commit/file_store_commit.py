@@ -286,7 +286,7 @@ class FileStoreCommit:
         if stored is not None and stored.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._knows_earliest_hint:
-            snapshots.make_up_earliest_hint()
+            snapshots.restore_earliest_hint()
             self._knows_earliest_hint = True
         return snapshot
 

@@ -22,7 +22,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 class SnapshotStanding(Enum):
-    """The place of a snapshot in its table's chain."""
+    """The position of a snapshot in its table's chain."""
 
     IN_LINE = auto()
     """The snapshot follows its base."""

@@ -128,14 +128,14 @@ class ManifestMerger:
             for entry in self._read(meta)
             if entry.kind is FileKind.DELETE
         }
-        places = {(identity.partition, identity.bucket) for identity in deleted}
+        buckets = {(identity.partition, identity.bucket) for identity in deleted}
         scan = FileStoreScan(self.table)
         unchanged: list[ManifestFileMeta] = []
 
         def live() -> Iterator[ManifestEntry]:
             for meta in metas:
                 must_change = meta.file_name in rewritten
-                if not must_change and not scan.may_hold(meta, places):
+                if not must_change and not scan.may_hold(meta, buckets):
                     unchanged.append(meta)
                     continue
                 added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]

@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 ColumnAndKind = tuple[str, str]
 """The name of a column, and a kind of index."""
 MayPass = BitMap | None
-"""The rows of a file that may pass, by their places; None: any may."""
+"""The rows of a file that may pass, by their positions; None: any may."""
 
 WITHOUT = "set 'file-index.read.enabled' = 'false', and compact the table fully"
 """The remedy for an index that cannot be read."""

@@ -70,7 +70,7 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
             fix="use the table's columns and their types: "
             + ", ".join(f"{field.name} {field.type}" for field in schema),
         )
-    without = [schema.remove(place) for place in range(len(schema))]
+    without = [schema.remove(index) for index in range(len(schema))]
     return tuple(
         name
         for name, others in zip(schema.names, without, strict=True)

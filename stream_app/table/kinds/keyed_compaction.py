@@ -90,8 +90,8 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     try:
         is_64 = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
-            name: DeletionVector.of_positions(np.concatenate(places), bitmap64=is_64)
-            for name, places in above.places_read.items()
+            name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=is_64)
+            for name, positions in above.positions_read.items()
         }
         removed = {file.file_name for file in change.removed}
         removed -= {file.file_name for file in change.added}

@@ -36,7 +36,7 @@ from stream_app.table.kinds.table_kind_registry import kind_of
 from stream_app.table.overwrite.given_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
-from stream_app.table.write.bucket_assigner import places_by_partition
+from stream_app.table.write.bucket_assigner import indices_by_partition
 
 
 def overwrite(
@@ -144,8 +144,8 @@ def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
     """Return the number of buckets of each partition, for a table with ``bucket = -2``."""
     rules, bytes_of_row = FirstBucketRules.of_options(table.options), rows.nbytes / rows.num_rows
     return {
-        partition: batch_bucket_count(len(places), int(len(places) * bytes_of_row), rules)
-        for partition, places in places_by_partition(rows, table.schema)
+        partition: batch_bucket_count(len(indices), int(len(indices) * bytes_of_row), rules)
+        for partition, indices in indices_by_partition(rows, table.schema)
     }
 
 

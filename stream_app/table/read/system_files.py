@@ -71,18 +71,18 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
     by_bucket: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(snapshot):
         by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    order = sorted(by_bucket, key=lambda place: (table.paths.partition(place[0]), place[1]))
+    order = sorted(by_bucket, key=lambda bucket: (table.paths.partition(bucket[0]), bucket[1]))
     return [
         FilesSummary(
-            partition=place[0],
-            bucket=place[1],
+            partition=bucket[0],
+            bucket=bucket[1],
             buckets=1,
-            rows=sum(file.row_count for file in by_bucket[place]),
-            bytes=sum(file.file_size for file in by_bucket[place]),
-            files=len(by_bucket[place]),
-            updated_ms=_newest(file.creation_time_ms for file in by_bucket[place]),
+            rows=sum(file.row_count for file in by_bucket[bucket]),
+            bytes=sum(file.file_size for file in by_bucket[bucket]),
+            files=len(by_bucket[bucket]),
+            updated_ms=_newest(file.creation_time_ms for file in by_bucket[bucket]),
         )
-        for place in order
+        for bucket in order
     ]
 
 

@@ -142,9 +142,9 @@ def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
     field_options = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
 
-    def texts(name: str, place: int) -> str:
+    def texts(name: str, index: int) -> str:
         return (
-            f"[{', '.join(str(option[place]) for option in field_options if option[0][1] == name)}]"
+            f"[{', '.join(str(option[index]) for option in field_options if option[0][1] == name)}]"
         )
 
     return {

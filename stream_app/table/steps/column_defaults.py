@@ -35,10 +35,10 @@ class DefaultedColumns:
         """See `Step`."""
         rows = decoded.changes.rows
         for name, default in self.defaults.items():
-            place = rows.schema.get_field_index(name)
-            if rows.column(place).null_count:
-                filled = pc.fill_null(rows.column(place), default[0])
-                rows = rows.set_column(place, rows.schema.field(place), filled)
+            index = rows.schema.get_field_index(name)
+            if rows.column(index).null_count:
+                filled = pc.fill_null(rows.column(index), default[0])
+                rows = rows.set_column(index, rows.schema.field(index), filled)
         if rows is decoded.changes.rows:
             return decoded
         changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)

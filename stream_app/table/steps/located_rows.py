@@ -62,9 +62,11 @@ class LookupHints:
         """See `Step`."""
         if not decoded.bad.num_rows:
             return decoded
-        at = decoded.bad.schema.get_field_index("reason")
-        texts = [self._with_hint(text) for text in decoded.bad.column(at).to_pylist()]
-        bad = decoded.bad.set_column(at, decoded.bad.schema.field(at), pa.array(texts, pa.string()))
+        index = decoded.bad.schema.get_field_index("reason")
+        texts = [self._with_hint(text) for text in decoded.bad.column(index).to_pylist()]
+        bad = decoded.bad.set_column(
+            index, decoded.bad.schema.field(index), pa.array(texts, pa.string())
+        )
         return replace(decoded, bad=bad)
 
     def _with_hint(self, reason: str) -> str:

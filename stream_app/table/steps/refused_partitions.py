@@ -72,12 +72,12 @@ def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, s
         for text in column.unique().to_pylist()
         if text is not None and len(partition_component(name, text).encode()) > NAME_BYTES_MAX
     ]
-    places = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
+    rows = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
     reason = (
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_index[places]}
+    return {int(index): reason for index in decoded.changes.message_index[rows]}
 
 
 _REASON = (

@@ -46,7 +46,7 @@ from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 
 @dataclass(slots=True, kw_only=True)
 class LookupReader:
-    """Implements `mergetree.file_access.RowPlaceReader`.
+    """Implements `mergetree.file_access.RowPositionReader`.
 
     Attributes:
         columns, system: the columns to read; see `FileStoreTable.bucket_files`.
@@ -65,8 +65,8 @@ class LookupReader:
     copies: LookupCopies | None
     _wanted: WantedKeys | None = field(init=False, default=None)
 
-    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """See `RowPlaceReader.read_places`."""
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """See `RowPositionReader.read_with_positions`."""
         way = part_to_read(
             keys=self.key_count,
             file_rows=file.row_count,
@@ -75,7 +75,7 @@ class LookupReader:
         )
         match way:
             case LookupPart.WHOLE:
-                return self._files().read_places(file)
+                return self._files().read_with_positions(file)
             case LookupPart.PARTS:
                 return self._rows_of_parts(file)
             case LookupPart.COPY:
@@ -89,7 +89,7 @@ class LookupReader:
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         first = self.table.schema.trimmed_primary_keys[0]
-        return self._files(PartsOfKeys(first, self._keys())).read_places(file)
+        return self._files(PartsOfKeys(first, self._keys())).read_with_positions(file)
 
     def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
@@ -111,19 +111,19 @@ class LookupReader:
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
-                for batch, places in copy.rows_of(hashes, names):
-                    is_live = np.ones(len(places), np.bool_)
+                for batch, positions in copy.rows_of(hashes, names):
+                    is_live = np.ones(len(positions), np.bool_)
                     if vector is not None:
-                        first, last = int(places[0]), int(places[-1])
-                        is_live = vector.keep_mask(first, last - first + 1)[places - first]
-                    yield batch.filter(pa.array(is_live)), places[is_live]
-                    end = int(places[-1]) + 1
+                        first, last = int(positions[0]), int(positions[-1])
+                        is_live = vector.keep_mask(first, last - first + 1)[positions - first]
+                    yield batch.filter(pa.array(is_live)), positions[is_live]
+                    end = int(positions[-1]) + 1
                 return
         except BROKEN as error:
             self.copies.forget(copied, error)
-        for batch, places in self._rows_of_parts(file):
-            is_unread = places >= end
-            yield batch.filter(pa.array(is_unread)), places[is_unread]
+        for batch, positions in self._rows_of_parts(file):
+            is_unread = positions >= end
+            yield batch.filter(pa.array(is_unread)), positions[is_unread]
 
     def _copied_files(self) -> BucketFiles:
         """Return the access to files by a local copy's columns: only the key, or whole rows."""
@@ -226,7 +226,7 @@ def _reader_of_keys(
             vectors=vectors,
             copies=copies,
         )
-        return (rows for rows, _ in reader.read_places(file))
+        return (rows for rows, _ in reader.read_with_positions(file))
 
     return rows_of
 

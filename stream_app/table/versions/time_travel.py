@@ -211,10 +211,10 @@ def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
     if earliest is None or latest is None:
         return None
     numbers = range(earliest, latest + 1)
-    place = bisect.bisect_right(
+    count = bisect.bisect_right(
         numbers, millis, key=lambda number: snapshots.snapshot(number).time_millis
     )
-    return snapshots.snapshot(numbers[place - 1]) if place else None
+    return snapshots.snapshot(numbers[count - 1]) if count else None
 
 
 def millis_of(timestamp: Timestamp) -> int:

@@ -76,9 +76,9 @@ class FixedBuckets:
         if not self.counts:
             return rows_by_bucket(rows, schema, key_buckets(rows, schema, count), count)
         buckets = np.empty(rows.num_rows, np.int64)
-        for partition, places in places_by_partition(rows, schema):
-            part, bucket_count = rows.take(pa.array(places)), self.counts.get(partition, count)
-            buckets[places] = key_buckets(part, schema, bucket_count)
+        for partition, indices in indices_by_partition(rows, schema):
+            part, bucket_count = rows.take(pa.array(indices)), self.counts.get(partition, count)
+            buckets[indices] = key_buckets(part, schema, bucket_count)
         return rows_by_bucket(rows, schema, buckets, self.buckets)
 
 
@@ -110,7 +110,7 @@ def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Int64s
     return bucket_of(columns, keys.types, count).astype(np.int64)
 
 
-def places_by_partition(
+def indices_by_partition(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, Int64s]]:
     """Yield each serialized partition with the indices of its rows in order of arrival."""
@@ -121,8 +121,8 @@ def places_by_partition(
     codes = partition_codes(columns, rows.num_rows)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for places in np.split(order, starts[1:]):  # the loop is over partitions
-        yield serialize_arrow_row(columns, types, int(places[0])), places
+    for indices in np.split(order, starts[1:]):  # the loop is over partitions
+        yield serialize_arrow_row(columns, types, int(indices[0])), indices
 
 
 def rows_by_bucket(

@@ -27,7 +27,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
-from stream_app.table.write.bucket_assigner import BucketRows, places_by_partition, rows_by_bucket
+from stream_app.table.write.bucket_assigner import BucketRows, indices_by_partition, rows_by_bucket
 from stream_app.table.write.bucket_writer import ignored_kinds
 
 _GATHERED_MAX = 4 << 20
@@ -122,11 +122,11 @@ def added_hashes(
 
 def _are_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
     """Return whether each hash is in the other array; both arrays are ascending."""
-    places = np.searchsorted(others, hashes)
-    places[places == len(others)] = 0
+    indices = np.searchsorted(others, hashes)
+    indices[indices == len(others)] = 0
     if not len(others):
         return np.zeros(len(hashes), np.bool_)
-    is_known: npt.NDArray[np.bool_] = others[places] == hashes
+    is_known: npt.NDArray[np.bool_] = others[indices] == hashes
     return is_known
 
 
@@ -162,19 +162,19 @@ class DynamicBuckets:
         schema = self.table.schema
         hashes = key_hashes(rows, schema)
         buckets = np.empty(rows.num_rows, np.int64)
-        for partition, places in places_by_partition(rows, schema):
-            buckets[places] = self._buckets_in(partition, hashes[places])
+        for partition, indices in indices_by_partition(rows, schema):
+            buckets[indices] = self._buckets_in(partition, hashes[indices])
         return rows_by_bucket(rows, schema, buckets, int(buckets.max()) + 1)
 
     def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
         manifest = self._manifest()
-        distinct, places = np.unique(hashes, return_inverse=True)
+        distinct, indices = np.unique(hashes, return_inverse=True)
         buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), distinct)
         new = buckets < 0
         if new.any():
             open_ = np.array(open_buckets(manifest.counts(partition), self._rules()))
             buckets[new] = open_[distinct[new] % len(open_)]
-        bucket_of_row: npt.NDArray[np.int64] = buckets[places]
+        bucket_of_row: npt.NDArray[np.int64] = buckets[indices]
         return bucket_of_row
 
     def _manifest(self) -> IndexManifest:

@@ -102,15 +102,15 @@ class HiddenChangesOfBucket:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        places: list[Indices] = [np.empty(0, np.int64)]
+        indices: list[Indices] = [np.empty(0, np.int64)]
         parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._files()]
         stored = (file.rows for file in files if since is None or file.newest >= since)
         for rows in (*stored, *self._numbered()):
-            key_places, rows_of_keys = rows_with_keys(keys, rows, keys.schema.names)
-            places.append(key_places)
-            parts.append(rows_at(rows, rows_of_keys))
-        return RowsOfKeys(np.concatenate(places), pa.concat_batches(parts))
+            key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
+            indices.append(key_indices)
+            parts.append(rows_at(rows, row_indices))
+        return RowsOfKeys(np.concatenate(indices), pa.concat_batches(parts))
 
     def add(self, rows: pa.RecordBatch) -> None:
         """See `HiddenChanges.add`."""
@@ -123,14 +123,14 @@ class HiddenChangesOfBucket:
         files, added = self._files(), self._numbered()
         count = sum(rows.num_rows for rows in added)
         merged = files_to_merge([entry.index_file.row_count for entry in files], count)
-        older = [self._file(files[place]).rows for place in merged]
+        older = [self._file(files[index]).rows for index in merged]
         written = self._write(self._newest([*older, *added]), self._next_number + len(added) - 1)
         self._added = []
         self._entries = [
-            *(entry for place, entry in enumerate(files) if place not in merged),
+            *(entry for index, entry in enumerate(files) if index not in merged),
             *written,
         ]
-        return (*(files[place].as_delete() for place in merged), *written)
+        return (*(files[index].as_delete() for index in merged), *written)
 
     def _newest(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without those that are too old."""
@@ -153,7 +153,7 @@ class HiddenChangesOfBucket:
     def _numbered(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
         number = self._next_number
-        return [numbered(rows, number + place) for place, rows in enumerate(self._added)]
+        return [numbered(rows, number + index) for index, rows in enumerate(self._added)]
 
     def _files(self) -> Sequence[IndexManifestEntry]:
         """Return the bucket's files in the newest snapshot, which has all earlier epochs."""
@@ -214,16 +214,16 @@ class HiddenChangesOfBucket:
 
 
 def files_to_merge(row_counts: Sequence[int], added: int) -> list[int]:
-    """Return the places of the files with which added rows are merged.
+    """Return the indices of the files with which added rows are merged.
 
     These are the smaller files, as long as the next one has at most twice the rows so far.
     """
     merged: list[int] = []
-    for place in sorted(range(len(row_counts)), key=lambda at: row_counts[at]):
-        if row_counts[place] > 2 * added:
+    for index in sorted(range(len(row_counts)), key=row_counts.__getitem__):
+        if row_counts[index] > 2 * added:
             break
-        merged.append(place)
-        added += row_counts[place]
+        merged.append(index)
+        added += row_counts[index]
     return merged
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.parquet.row_ranges import (
-    RowPlaces,
     RowRange,
     pages_of_parts,
     pages_with,
     part_begins,
-    places_among,
+    positions_among,
     ranges_of,
     ranges_of_rows,
     windows,
@@ -20,7 +20,7 @@ from stream_app.format.parquet.row_ranges import (
 from tests.support.suite.datadriven import Case, run_file
 
 
-def places(text: str) -> RowPlaces:
+def numbers_in(text: str) -> Int64s:
     return np.array([int(word) for word in text.replace(",", " ").split()], np.int64)
 
 
@@ -35,7 +35,7 @@ def shown(ranges: list[RowRange]) -> str:
 
 def parts(case: Case) -> str:
     """A line of the input is a column: the first row of each of its pages."""
-    columns = [places(line) for line in case.input_lines]
+    columns = [numbers_in(line) for line in case.input_lines]
     begins = part_begins(columns)
     lines = [f"parts at {' '.join(map(str, begins))}"]
     lines += [f"pages {' '.join(map(str, pages_of_parts(column, begins)))}" for column in columns]
@@ -44,20 +44,20 @@ def parts(case: Case) -> str:
 
 def ranges(case: Case) -> str:
     wanted = [word == "+" for word in case.args["wanted"]]
-    return shown(ranges_of(places(case.args["parts"]), int(case.args["rows"]), wanted))
+    return shown(ranges_of(numbers_in(case.args["parts"]), int(case.args["rows"]), wanted))
 
 
 def of_rows(case: Case) -> str:
-    return shown(ranges_of_rows(places(case.args["rows"]), int(case.args["gap"])))
+    return shown(ranges_of_rows(numbers_in(case.args["rows"]), int(case.args["gap"])))
 
 
 def pages(case: Case) -> str:
     """The pages that have rows of the ranges, and where each range begins in them."""
-    begins, rows = places(case.args["pages"]), int(case.args["rows"])
+    begins, rows = numbers_in(case.args["pages"]), int(case.args["rows"])
     wanted = ranges_in(case.args["ranges"])
     numbers = pages_with(begins, rows, wanted)
-    at = places_among(begins, rows, numbers, [begin for begin, _ in wanted])
-    return f"pages {' '.join(map(str, numbers))}\nranges begin at {' '.join(map(str, at))}"
+    positions = positions_among(begins, rows, numbers, [begin for begin, _ in wanted])
+    return f"pages {' '.join(map(str, numbers))}\nranges begin at {' '.join(map(str, positions))}"
 
 
 def cut(case: Case) -> str:

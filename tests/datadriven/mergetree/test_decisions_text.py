@@ -228,7 +228,7 @@ def keys_in_files(case: Case) -> str:
     """For each file the keys that it may have."""
     keys = [(int(key),) for key in case.args["keys"].split(",")]
     return "\n".join(
-        " ".join([file.file_name, *(str(keys[at][0]) for at in keys_in(file, keys, int_key_of))])
+        " ".join([file.file_name, *(str(keys[row][0]) for row in keys_in(file, keys, int_key_of))])
         for file in map(file_of, case.input_lines)
     )
 

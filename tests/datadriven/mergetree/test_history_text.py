@@ -68,9 +68,9 @@ class HistoryInMemory:
 
     def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
         """See `mergetree.file_access.OldRows`."""
-        at, places = rows_with_keys(keys, self.rows, ["id"])
-        order = np.argsort(at, kind="stable")
-        return RowsOfKeys(at[order], rows_at(self.rows, places[order]))
+        key_indices, row_indices = rows_with_keys(keys, self.rows, ["id"])
+        order = np.argsort(key_indices, kind="stable")
+        return RowsOfKeys(key_indices[order], rows_at(self.rows, row_indices[order]))
 
     def write(self, lines: Sequence[str]) -> str:
         """Write changes; returns the written rows and the refused ones."""
@@ -79,9 +79,9 @@ class HistoryInMemory:
         written = done.window.batch
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)
-        places = order[last]
-        stays = np.isin(both.column(VALUE_KIND).to_numpy()[places], [0, 2])
-        self.rows = rows_at(both, places[stays])
+        newest = order[last]
+        stays = np.isin(both.column(VALUE_KIND).to_numpy()[newest], [0, 2])
+        self.rows = rows_at(both, newest[stays])
         shown = [_shown(row) for row in written.to_pylist()]
         if done.refused is not None:
             shown += [f"refused: {reason}" for reason in done.refused.column("reason").to_pylist()]

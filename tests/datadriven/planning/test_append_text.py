@@ -66,8 +66,8 @@ def rounds(case: Case) -> str:
         index_files |= {
             name: index_file
             for files in new_files.values()
-            for name, at, index_file in (file.file_name.partition("@") for file in files)
-            if at
+            for name, bucket, index_file in (file.file_name.partition("@") for file in files)
+            if bucket
         }
         has_deletions = "deletions" in case.args
         tasks, subs = plan_round(subs, plain, rules, index_files if has_deletions else None)

@@ -142,7 +142,9 @@ def merge(case: Case) -> str:
         min_count=int(case.args["min"]),
         max_count=int(case.args["max"]),
     )
-    manifests = [manifest(at, int(word)) for at, word in enumerate(case.input_lines[0].split())]
+    manifests = [
+        manifest(index, int(word)) for index, word in enumerate(case.input_lines[0].split())
+    ]
     merged = manifests_to_merge(manifests, rule, int(case.args["full"]))
     return " ".join(file.path for file in merged) or "none"
 

@@ -90,9 +90,9 @@ def conflict(case: Case) -> str:
     conflict with what is told of it: what happened, and what to do.
     """
     lines = list(case.input_lines)
-    at = lines.index("commit")
-    base, history = snapshots_of(lines[:at])
-    changes = [entry_of(line) for line in lines[at + 1 :]]
+    index = lines.index("commit")
+    base, history = snapshots_of(lines[:index])
+    changes = [entry_of(line) for line in lines[index + 1 :]]
     look_ups = []
     if "output" in case.args:
         files = frozenset(filter(None, case.args["looked-up"].split(",")))
@@ -197,9 +197,9 @@ def index_conflicts(case: Case) -> str:
 
 def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManifestEntry]]:
     lines = list(case.input_lines)
-    at = lines.index("commit")
-    base = [index_entry_of(line) for line in lines[:at]]
-    return base, [index_entry_of(line) for line in lines[at + 1 :]]
+    index = lines.index("commit")
+    base = [index_entry_of(line) for line in lines[:index]]
+    return base, [index_entry_of(line) for line in lines[index + 1 :]]
 
 
 COMMANDS = {"live": live, "compacted": compacted}

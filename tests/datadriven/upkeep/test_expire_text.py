@@ -81,9 +81,9 @@ def _range(case: Case) -> str:
 def _dropped(case: Case) -> str:
     """Changes of a snapshot; a line ``tag`` and what the nearest earlier tag has."""
     lines = list(case.input_lines)
-    at = lines.index("tag") if "tag" in lines else len(lines)
-    tagged = {file_key(entry_of(line)) for line in lines[at + 1 :]}
-    files = unprotected_entries(dropped_files([entry_of(line) for line in lines[:at]]), [tagged])
+    index = lines.index("tag") if "tag" in lines else len(lines)
+    tagged = {file_key(entry_of(line)) for line in lines[index + 1 :]}
+    files = unprotected_entries(dropped_files([entry_of(line) for line in lines[:index]]), [tagged])
     return "\n".join(map(show, files)) or "none"
 
 
@@ -111,8 +111,8 @@ def _time(case: Case) -> str:
 
 
 def _clock_text(millis: int) -> str:
-    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)  # noqa: DTZ001
-    return at.isoformat(sep=" ", timespec="milliseconds" if millis % 1000 else "seconds")
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)  # noqa: DTZ001
+    return moment.isoformat(sep=" ", timespec="milliseconds" if millis % 1000 else "seconds")
 
 
 COMMANDS = {

@@ -55,7 +55,7 @@ def filled(broker: EmbeddedBroker, odd: Sequence[bytes] = ()) -> list[OffsetRang
     values[0] += odd
     for partition, of_partition in enumerate(values):
         produce(broker, topic, [(None, value) for value in of_partition], partition=partition)
-    return [OffsetRange(topic, at, 0, len(values[at])) for at in range(PARTITIONS)]
+    return [OffsetRange(topic, number, 0, len(values[number])) for number in range(PARTITIONS)]
 
 
 def a_table(folder: Path) -> SmallTable:

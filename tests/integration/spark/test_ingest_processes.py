@@ -23,7 +23,7 @@ from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.epoch.epoch_seconds import recorded_parts
+from stream_app.spark.epoch.epoch_seconds import parse_parts
 from stream_app.spark.job_folder import Folder
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
@@ -183,7 +183,7 @@ def _check_page(bench: JobBench, port: int) -> None:
     times = [int(p[SOURCE_TIME_PROPERTY]) for p in written if SOURCE_TIME_PROPERTY in p]
     assert len(times) > 1
     assert times == sorted(times)
-    parts = [recorded_parts(properties[SECONDS_PROPERTY]) for properties in of_epochs]
+    parts = [parse_parts(properties[SECONDS_PROPERTY]) for properties in of_epochs]
     assert len(parts) == len(times)
     assert all(sum(part.values()) > part["read"] + part["decode"] > 0 for part in parts)
 

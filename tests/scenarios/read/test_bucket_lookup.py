@@ -35,7 +35,7 @@ def looked_up(
     ((partition, of_bucket),) = files.items()
     matches = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
     rows = matches.rows.select(["k", "name", *columns]).to_pylist()
-    for at, row in zip(matches.key_places.tolist(), rows, strict=True):
+    for at, row in zip(matches.key_indices.tolist(), rows, strict=True):
         assert keys[at] == (row["k"], row["name"])
     return {(row["k"], row["name"]): row for row in rows}
 

@@ -142,13 +142,13 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     assert sorted(tables.state().held) == ["a", "b"]
 
     reads: list[Parts] = []
-    between = runner.between
+    between = runner.messages_between
 
     def counted(begin: Offsets, end: Offsets) -> Parts:
         reads.append(between(begin, end))
         return reads[-1]
 
-    runner.between = counted  # type: ignore[method-assign]
+    runner.messages_between = counted  # type: ignore[method-assign]
     for fault in faults:
         fault.at = -1
     tables.tables[0].clock.sleep(HOURS)

@@ -31,8 +31,8 @@ from tests.support.tables.small_table import CompactHere, StandingClock
 
 def table_of(messages: Sequence[Message]) -> pa.Table:
     rows = [
-        {"topic": "all", "partition": 0, "offset": at, "key": key, "value": value}
-        for at, (key, value) in enumerate(messages)
+        {"topic": "all", "partition": 0, "offset": number, "key": key, "value": value}
+        for number, (key, value) in enumerate(messages)
     ]
     return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
 

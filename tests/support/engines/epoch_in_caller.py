@@ -48,7 +48,7 @@ class EpochHere:
         tables = {block.table for blocks in tasks.values() for block in blocks}
         return RoutedEpoch(sum(part.num_rows for part in messages), write, tables)
 
-    def between(self, begin: Offsets, end: Offsets) -> Parts:
+    def messages_between(self, begin: Offsets, end: Offsets) -> Parts:
         def is_wanted(row: dict[str, Any]) -> bool:
             topic, partition = row["topic"], str(row["partition"])
             first = begin.get(topic, {}).get(partition, 0)
@@ -62,7 +62,7 @@ class EpochHere:
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
-    ordered = sorted(blocks, key=lambda block: block.place)
+    ordered = sorted(blocks, key=lambda block: block.position)
     return write_in_task(
         (
             TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)

@@ -26,22 +26,22 @@ class HiddenInMemory:
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`; what may be absent is."""
-        places = [np.empty(0, np.int64)]
+        indices = [np.empty(0, np.int64)]
         parts = [pa.RecordBatch.from_pylist([], schema=self._schema)]
         for batch in self.batches:
             starts = integer_view(batch.column(self._start)).to_numpy(zero_copy_only=False)
             if not len(starts) or (since is not None and starts.max() < since):
                 continue
-            at, rows = rows_with_keys(keys, batch, keys.schema.names)
-            places.append(at)
+            key_indices, rows = rows_with_keys(keys, batch, keys.schema.names)
+            indices.append(key_indices)
             parts.append(rows_at(batch, rows))
-        return RowsOfKeys(np.concatenate(places), pa.concat_batches(parts))
+        return RowsOfKeys(np.concatenate(indices), pa.concat_batches(parts))
 
     def add(self, rows: pa.RecordBatch) -> None:
         """See `HiddenChanges.add`."""
-        at = rows.schema.get_field_index(SEQUENCE_NUMBER)
+        index = rows.schema.get_field_index(SEQUENCE_NUMBER)
         numbers = pa.repeat(pa.scalar(len(self.batches), pa.int64()), rows.num_rows)
-        self.batches.append(rows.set_column(at, rows.schema.field(at), numbers))
+        self.batches.append(rows.set_column(index, rows.schema.field(index), numbers))
 
     def drop_newest(self) -> None:
         """Drop the newest file, as a merge drops changes that are too old."""

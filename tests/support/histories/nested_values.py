@@ -51,7 +51,7 @@ class Fold:
 
 
 def once(values: Value) -> Value:
-    return [value for at, value in enumerate(values) if value not in values[:at]]
+    return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
 def without(values: Value, gone: Value) -> Value:

@@ -183,8 +183,8 @@ def _recount_file(table: FileStoreTable, entry: ManifestEntry) -> int:
     values = pc.min_max(rows.column("v")).as_py()
     names = file.value_stats_cols or table.schema.fields.names
     value_types = [kind.as_nullable() for kind in table.schema.fields.project(tuple(names)).types]
-    at = list(names).index("v")
-    least = deserialize_row(file.value_stats.min_values, value_types)[at]
-    most = deserialize_row(file.value_stats.max_values, value_types)[at]
+    index = list(names).index("v")
+    least = deserialize_row(file.value_stats.min_values, value_types)[index]
+    most = deserialize_row(file.value_stats.max_values, value_types)[index]
     assert (least, most) == (values["min"], values["max"])
     return rows.num_rows

@@ -82,16 +82,16 @@ def parse(text: str, *, where: str = "text") -> tuple[list[Case], tuple[str, ...
     lines = text.split("\n")
     cases: list[Case] = []
     comments: list[str] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at]
+    index = 0
+    while index < len(lines):
+        line = lines[index]
         if line.startswith("#") or not line.strip():
             # A blank line between comments parts a note on the file from a note on the case.
             if line.startswith("#") or comments:
                 comments.append(line.rstrip())
-            at += 1
+            index += 1
             continue
-        case, at = _parse_case(lines, at, tuple(comments), where)
+        case, index = _parse_case(lines, index, tuple(comments), where)
         cases.append(case)
         comments = []
     while comments and not comments[-1]:
@@ -103,17 +103,17 @@ def _parse_case(
     lines: list[str], start: int, comments: tuple[str, ...], where: str
 ) -> tuple[Case, int]:
     header = lines[start]
-    at = start + 1
-    while at < len(lines) and lines[at] != SEPARATOR:
-        at += 1
-    assert at < len(lines), f"{where}:{start + 1}: {header!r} has no line {SEPARATOR!r} after it"
-    input_lines = tuple(lines[start + 1 : at])
-    at += 1
-    doubled = at < len(lines) and lines[at] == SEPARATOR
-    first = at = at + 1 if doubled else at
-    while at < len(lines) and not _ends_output(lines, at, doubled=doubled):
-        at += 1
-    expected = "\n".join(lines[first:at])
+    index = start + 1
+    while index < len(lines) and lines[index] != SEPARATOR:
+        index += 1
+    assert index < len(lines), f"{where}:{start + 1}: {header!r} has no line {SEPARATOR!r} after it"
+    input_lines = tuple(lines[start + 1 : index])
+    index += 1
+    doubled = index < len(lines) and lines[index] == SEPARATOR
+    first = index = index + 1 if doubled else index
+    while index < len(lines) and not _ends_output(lines, index, doubled=doubled):
+        index += 1
+    expected = "\n".join(lines[first:index])
     command, *words = shlex.split(header)
     args = dict(word.partition("=")[::2] for word in words)
     case = Case(
@@ -125,13 +125,13 @@ def _parse_case(
         input_lines=input_lines,
         expected=expected,
     )
-    return case, at + 2 if doubled else at
+    return case, index + 2 if doubled else index
 
 
-def _ends_output(lines: list[str], at: int, *, doubled: bool) -> bool:
+def _ends_output(lines: list[str], index: int, *, doubled: bool) -> bool:
     if doubled:
-        return lines[at : at + 2] == [SEPARATOR, SEPARATOR]
-    return not lines[at].strip()
+        return lines[index : index + 2] == [SEPARATOR, SEPARATOR]
+    return not lines[index].strip()
 
 
 def render(cases: Iterable[Case], actual: Iterable[str], trailer: tuple[str, ...] = ()) -> str:

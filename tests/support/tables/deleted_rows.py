@@ -46,8 +46,8 @@ def planned_delete(
         deletion_vectors(table, latest, [bucket]).get(bucket, {}).get(entry.file.file_name)
     )
     rows = [row for b in table.bucket_files(*bucket).read(entry.file) for row in b.to_pylist()]
-    at = rng.randrange(len(rows))
-    new_vector = DeletionVector.of_positions([at])
+    index = rng.randrange(len(rows))
+    new_vector = DeletionVector.of_positions([index])
     if (
         stored_vector is not None
         and stored_vector.union(new_vector).cardinality == stored_vector.cardinality
@@ -66,4 +66,4 @@ def planned_delete(
         delta_record_count=0, properties=None, changelog_manifest_list=None,
         changelog_manifest_list_size=None, time_millis=table.clock.now_ms(),
     )  # fmt: skip
-    return snapshot, rows[at]
+    return snapshot, rows[index]

@@ -100,7 +100,7 @@ class MemoryFiles:
         for start in range(0, rows.num_rows, self.read_rows):
             yield rows.slice(start, self.read_rows)
 
-    def read_places(
+    def read_with_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         start = 0

@@ -7,11 +7,11 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from stream_app.format.data_files.parquet_reader import placed_batches
+from stream_app.format.data_files.parquet_reader import numbered_batches
 
 
 def read_batches(
     source: BinaryIO | pa.NativeFile, columns: Sequence[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """See `placed_batches`."""
-    return (batch for _, batch in placed_batches(source, columns, batch_rows))
+    """See `numbered_batches`."""
+    return (batch for _, batch in numbered_batches(source, columns, batch_rows))

@@ -10,7 +10,7 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.catalog.catalog_options import METASTORE, OPTIONS_OF_KIND
 from stream_app.catalog.catalog_registry import _KINDS
-from stream_app.catalog.catalogs_file import named_catalog, parted_name
+from stream_app.catalog.catalogs_file import catalog_of_name, split_table_name
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, StreamAppError, TableNotFoundError, UsageError
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_names_of_three_parts(text: str, parts: object) -> None:
-    assert parted_name(text) == parts
+    assert split_table_name(text) == parts
 
 
 def test_a_table_is_read_by_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_a_folder_of_that_name_comes_first(folder: Path) -> None:
 def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path) -> None:
     (folder / "other.toml").write_text('[lake]\nwarehouse = "${env:ROOT}/w"\ns3.path.style = true')
     environ = {"STREAM_APP_CATALOGS": "other.toml", "ROOT": str(folder)}
-    assert named_catalog("lake", SystemClock(), environ).label == f"{folder}/w"
+    assert catalog_of_name("lake", SystemClock(), environ).label == f"{folder}/w"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import KeyFiles, RenewedKeys, S3Keys
 from stream_app.fileio.s3.s3_options import s3_options
@@ -185,7 +185,7 @@ def test_keys_that_could_not_stand_in_a_request_are_refused(tmp_path: Path) -> N
     (tmp_path / "odd").write_text("a b")
     file = f"${{file:{tmp_path}/odd}}"
     keys = RenewedKeys(None, KeyFiles(access_key=file, secret_key="s"), SystemClock())
-    with pytest.raises(NotThereError, match=r"s3\.access-key holds a blank"):
+    with pytest.raises(MissingValueError, match=r"s3\.access-key holds a blank"):
         keys()
 
 

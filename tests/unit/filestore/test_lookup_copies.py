@@ -63,9 +63,9 @@ def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
 def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
     wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
     rows = []
-    for batch, places in copy.rows_of(hashes_of(wanted), ["v"]):
+    for batch, positions in copy.rows_of(hashes_of(wanted), ["v"]):
         assert batch.schema.names == ["v"]
-        rows += list(zip(places.tolist(), batch.column("v").to_pylist(), strict=True))
+        rows += list(zip(positions.tolist(), batch.column("v").to_pylist(), strict=True))
     return rows
 
 
@@ -154,7 +154,7 @@ def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_pat
     clock.millis += HOUR_MS - 1
     assert copies.find(file_at("used")) is not None
     clock.millis += 1
-    copies.tidy()
+    copies.delete_outdated()
     assert copies.find(file_at("used")) is not None
     assert len(folders(copies)) == 1
     assert len(list(copies.root.iterdir())) == 1

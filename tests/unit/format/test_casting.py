@@ -21,7 +21,7 @@ from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, cast_rule, read_as
 from stream_app.model.schema.data_type import parse_data_type
 
-at = dt.datetime.fromisoformat
+moment = dt.datetime.fromisoformat
 
 
 def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
@@ -40,8 +40,8 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
     [
         ("DATE", "STRING", [dt.date(9999, 12, 31)], ["9999-12-31"]),
         # Paimon up to 1.4 gives the day after, later versions this one.
-        ("TIMESTAMP(3)", "DATE", [at("1969-12-31T23:00")], [dt.date(1969, 12, 31)]),
-        ("TIMESTAMP(6)", "TIME(3)", [at("1969-12-31T23:00")], [dt.time(23)]),
+        ("TIMESTAMP(3)", "DATE", [moment("1969-12-31T23:00")], [dt.date(1969, 12, 31)]),
+        ("TIMESTAMP(6)", "TIME(3)", [moment("1969-12-31T23:00")], [dt.time(23)]),
         ("STRING", "DATE", ["2024-12-31 23:59:59"], [dt.date(2024, 12, 31)]),
         ("DOUBLE", "STRING", [1e23, 2e-7, 1e16], ["1.0E23", "2.0E-7", "1.0E16"]),
         ("FLOAT", "STRING", [2147483648.0], ["2.1474836E9"]),
@@ -123,7 +123,7 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
     [
         ("DOUBLE", "DECIMAL(5,2)", float("nan")),
         ("STRING", "INT", "x" * 500),
-        ("TIMESTAMP(6)", "TIMESTAMP(9)", at("3000-01-01T00:00")),
+        ("TIMESTAMP(6)", "TIMESTAMP(9)", moment("3000-01-01T00:00")),
         ("STRING", "TIMESTAMP(9)", "0001-01-01"),
     ],
 )
@@ -135,10 +135,10 @@ def test_values_without_a_counterpart_are_refused(stored: str, wanted: str, valu
 
 BERLIN = [
     # What the wall of Berlin shows, in winter, in summer, in the gap and in the hour that is twice.
-    (at("2024-01-01T12:00"), at("2024-01-01T11:00")),
-    (at("2024-07-01T00:30"), at("2024-06-30T22:30")),
-    (at("2024-03-31T02:30"), at("2024-03-31T01:30")),
-    (at("2024-10-27T02:30"), at("2024-10-27T00:30")),
+    (moment("2024-01-01T12:00"), moment("2024-01-01T11:00")),
+    (moment("2024-07-01T00:30"), moment("2024-06-30T22:30")),
+    (moment("2024-03-31T02:30"), moment("2024-03-31T01:30")),
+    (moment("2024-10-27T02:30"), moment("2024-10-27T00:30")),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Curves through columns: their places, and words that compare as values do."""
+"""Curves through columns: their positions, and words that compare as values do."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ TYPES: dict[str, st.SearchStrategy[Any]] = {
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5))
 def test_bits_take_turns(rows: list[tuple[int, int, int]]) -> None:
     columns = [np.array(column, dtype=np.uint64) for column in zip(*rows, strict=True)]
-    places = z_order(columns)
-    for row, words in zip(rows, zip(*places, strict=True), strict=True):
+    positions = z_order(columns)
+    for row, words in zip(rows, zip(*positions, strict=True), strict=True):
         bits = [f"{value:064b}" for value in row]
         turns = "".join(itertools.chain.from_iterable(zip(*bits, strict=True)))
         assert "".join(f"{int(word):064b}" for word in words) == turns
@@ -46,7 +46,7 @@ def test_bits_take_turns(rows: list[tuple[int, int, int]]) -> None:
 def test_neighbours_on_hilberts_curve_are_neighbours(columns: int) -> None:
     """Over a grid of eight steps in each direction: the next place differs by one step in one."""
     cells = np.array(list(itertools.product(range(8), repeat=columns)), dtype=np.uint64)
-    words = [cells[:, place] << np.uint64(61) for place in range(columns)]
+    words = [cells[:, column] << np.uint64(61) for column in range(columns)]
     order = np.lexsort(hilbert_order(words)[::-1])
     steps = np.abs(np.diff(cells[order].astype(np.int64), axis=0))
     assert (steps.sum(axis=1) == 1).all()

@@ -57,9 +57,9 @@ class TableOfVersions:
         self.number = 0
 
     def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
-        at, places = rows_with_keys(keys, self.rows, ["a", "b"])
-        order = np.argsort(at, kind="stable")
-        return RowsOfKeys(at[order], rows_at(self.rows, places[order]))
+        key_indices, row_indices = rows_with_keys(keys, self.rows, ["a", "b"])
+        order = np.argsort(key_indices, kind="stable")
+        return RowsOfKeys(key_indices[order], rows_at(self.rows, row_indices[order]))
 
     def write(self, events: Sequence[Event]) -> int:
         """Write a batch; returns the number of written rows."""
@@ -69,9 +69,9 @@ class TableOfVersions:
         written = pa.concat_batches([window.window.batch for window in windows])
         both = pa.concat_batches([self.rows, written])
         order, last = key_order(both, LAYOUT)
-        places = order[last]
-        deleted = both.column(VALUE_KIND).to_numpy()[places] == int(RowKind.DELETE)
-        self.rows = rows_at(both, places[~deleted])
+        newest = order[last]
+        deleted = both.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
+        self.rows = rows_at(both, newest[~deleted])
         return int(written.num_rows)
 
     def versions(self) -> list[Version]:

@@ -38,10 +38,10 @@ def runs_of(draw: st.DrawFn, shape: Shape) -> list[list[list[Row]]]:
     picks = draw(st.lists(st.lists(st.sampled_from(shape.keys), unique=True), max_size=5))
     total = sum(len(keys) for keys in picks)
     sequences = draw(st.permutations(range(total)))
-    at = 0
+    number = 0
     for keys in picks:
-        rows = [a_row(shape, key, sequences[at + i]) for i, key in enumerate(sorted(keys))]
-        at += len(keys)
+        rows = [a_row(shape, key, sequences[number + i]) for i, key in enumerate(sorted(keys))]
+        number += len(keys)
         size = draw(st.integers(1, 5))
         batches = [rows[start : start + size] for start in range(0, len(rows), size)]
         if draw(st.booleans()):

@@ -41,8 +41,8 @@ class Table:
         every = dict(self.rows)
         for row in self.files.rows_of(newer):
             every[row["k"]] = row
-        stored = {at: every[k] for at, k in enumerate(wanted) if k in every}
-        alive = {at: row for at, row in stored.items() if not row.get(VALUE_KIND, 0) & 1}
+        stored = {index: every[k] for index, k in enumerate(wanted) if k in every}
+        alive = {index: row for index, row in stored.items() if not row.get(VALUE_KIND, 0) & 1}
         names = ["k", *columns]
         schema = pa.schema([LAYOUT.schema.field(name) for name in names])
         rows = [{name: row[name] for name in names} for row in alive.values()]
@@ -64,7 +64,7 @@ def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pydict(columns, schema)
     if not any(unchanged):
         return batch
-    messages = [None if name is None else first + at for at, name in enumerate(unchanged)]
+    messages = [None if name is None else first + row for row, name in enumerate(unchanged)]
     batch = batch.append_column(UNCHANGED, pa.array(unchanged, pa.string()))
     return batch.append_column(MESSAGE, pa.array(messages, pa.int64()))
 

@@ -48,8 +48,8 @@ def _array(element: DataType) -> DataType:
 
 def _row(types: list[DataType]) -> DataType:
     columns = (
-        DataField(field_id=0, name=f"f,(<>> {at}", data_type=data_type)
-        for at, data_type in enumerate(types)
+        DataField(field_id=0, name=f"f,(<>> {index}", data_type=data_type)
+        for index, data_type in enumerate(types)
     )
     fields = RowType(tuple(columns)).numbered().fields
     return DataType(root=TypeRoot.ROW, nullable=False, fields=fields)

@@ -14,9 +14,9 @@ from stream_app.spark.checkpoint.load_plan import (
     FILE,
     LoadPart,
     LoadPlan,
-    epochs_of,
-    read_load,
-    write_load,
+    read_load_plan,
+    split_into_epochs,
+    write_load_plan,
 )
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import RowQuery
@@ -46,7 +46,7 @@ def test_each_row_is_in_one_part() -> None:
 
 def test_the_plan_is_remembered(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path), LocalFileIO())
-    assert read_load(folder) is None
+    assert read_load_plan(folder) is None
     plan = LoadPlan(
         source="jdbc:…",
         log_position="0/1",
@@ -54,8 +54,8 @@ def test_the_plan_is_remembered(tmp_path: Path) -> None:
         offsets={"shop.t": {"0": 3}},
         epochs=[parts()[:2], parts()[2:]],
     )
-    write_load(folder, plan)
-    assert read_load(folder) == plan
+    write_load_plan(folder, plan)
+    assert read_load_plan(folder) == plan
     assert plan.parts_of(1) == parts()[2:]
     assert not plan.parts_of(2)
 
@@ -63,10 +63,10 @@ def test_the_plan_is_remembered(tmp_path: Path) -> None:
 def test_small_tables_share_a_task() -> None:
     """Two tasks read two parts of a large table, or sixteen tables of one part."""
     tables = [parts(), *([part] for part in parts()[:1] * 17)]
-    assert [len(epoch) for epoch in epochs_of(tables, 2)] == [2, 2, 9, 9]
-    dealt = itertools.chain.from_iterable(epochs_of(tables, 2))
+    assert [len(epoch) for epoch in split_into_epochs(tables, 2)] == [2, 2, 9, 9]
+    dealt = itertools.chain.from_iterable(split_into_epochs(tables, 2))
     assert list(dealt) == list(itertools.chain.from_iterable(tables))
-    assert epochs_of([], 2) == []
+    assert split_into_epochs([], 2) == []
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_small_tables_share_a_task() -> None:
 def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(CheckpointError, match=problem):
-        read_load(Folder(str(tmp_path), LocalFileIO()))
+        read_load_plan(Folder(str(tmp_path), LocalFileIO()))

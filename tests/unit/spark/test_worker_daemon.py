@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from stream_app.spark.worker_daemon import ends_quietly, without_archives
+from stream_app.spark.worker_daemon import end_quietly, without_archives
 
 HOME = Path(pyspark.__file__).parent
 SITE = str(HOME.parent)
@@ -41,5 +41,5 @@ def test_a_worker_whose_connection_is_closed_ends_without_a_trace(ends_with: Exc
     def worker(connection: socket.socket, is_known: bool) -> int:
         raise ends_with
 
-    assert ends_quietly(worker)(socket.socket(), True) == 1
-    assert ends_quietly(lambda *_: 0)(socket.socket(), True) == 0
+    assert end_quietly(worker)(socket.socket(), True) == 1
+    assert end_quietly(lambda *_: 0)(socket.socket(), True) == 0

@@ -41,7 +41,7 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.spark.epoch.epoch_seconds import parts_text, recorded_parts
+from stream_app.spark.epoch.epoch_seconds import format_parts, parse_parts
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
 _LINES_AROUND = 5
@@ -197,9 +197,9 @@ def detail_of(site: Site, name: str) -> RenderableType:
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
     """Yield the seconds of each part of an epoch that precedes its commit."""
     for snapshot in newest:
-        parts = recorded_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
+        parts = parse_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
         if parts:
-            yield visible(f"epoch {snapshot.commit_identifier}: {parts_text(parts)}")
+            yield visible(f"epoch {snapshot.commit_identifier}: {format_parts(parts)}")
 
 
 def _details(site: Site, name: str) -> list[Text]:

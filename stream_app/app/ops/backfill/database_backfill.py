@@ -43,7 +43,7 @@ from stream_app.app.ops.check.table_sums import TableSums, own_sums
 from stream_app.app.ops.load.first_load import DatabaseReading, load_format
 from stream_app.app.ops.load.row_queries import InCondition
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key, key_texts
+from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
 from stream_app.format.row_hash.row_sums import row_hashes
 from stream_app.local_disk import scratch_folder
 from stream_app.spark.checkpoint.load_plan import LoadPart
@@ -196,7 +196,7 @@ class _DifferingRows:
             high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
             seen.update(zip(texts, high, low, strict=True))
             state.source.add(state.assigner.assign(rows))
-        read_rows = hashed_by_key(seen)
+        read_rows = group_by_key(seen)
         return {
             key
             for key, rows in self.wanted.items()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.clock import Clock
-from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key
+from stream_app.format.row_hash.key_groups import HashedRows, group_by_key
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 
 ROWS_MAX = 200_000
@@ -101,13 +101,13 @@ def compare_sums(
     )
     if not chosen:
         return SumComparison(total=total, groups=(len(differing), 0))
-    first_rows, table_rows = hashed_by_key(source.rows(chosen)), hashed_by_key(table.rows(chosen))
+    first_rows, table_rows = group_by_key(source.rows(chosen)), group_by_key(table.rows(chosen))
     differing_keys, moving_keys = _differing(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        table_rows = hashed_by_key(table.rows(chosen))
-        source_rows = hashed_by_key(source.rows(chosen))
+        table_rows = group_by_key(table.rows(chosen))
+        source_rows = group_by_key(source.rows(chosen))
         moving_keys |= {
             key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
         }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from stream_app.app.ops.check.compared_sums import SumComparison, SummedSide, compare_sums
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, database_sums
 from stream_app.app.ops.check.table_sums import TableSums, own_sums, table_sums
-from stream_app.format.row_hash.row_texts import shown_texts
+from stream_app.format.row_hash.row_texts import readable_texts
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
@@ -83,7 +83,7 @@ class SumSides:
             ("are not in the source", outcome.unexpected),
         ):
             if keys:
-                shown = "; ".join(shown_texts(key, self.table.keys) for key in keys[:_SHOWN])
+                shown = "; ".join(readable_texts(key, self.table.keys) for key in keys[:_SHOWN])
                 more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,

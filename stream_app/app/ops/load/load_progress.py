@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.checkpoint.load_plan import LoadPlan, read_load
+from stream_app.spark.checkpoint.load_plan import LoadPlan, read_load_plan
 from stream_app.spark.job_folder import Folder
 
 
@@ -55,10 +55,10 @@ def load_progress(checkpoint: Folder) -> LoadProgress | None:
     Raises:
         CheckpointError: a file of the checkpoint is damaged.
     """
-    load = read_load(checkpoint)
+    load = read_load_plan(checkpoint)
     if load is None:
         return None
-    newest = EpochLogWriter(checkpoint).newest()
+    newest = EpochLogWriter(checkpoint).newest_epoch()
     epoch = 0 if newest is None else newest
     next_epoch = epoch + EpochLog(checkpoint, goes_back=True).is_done(epoch)
     return None if next_epoch >= len(load.epochs) else progress_of(load, next_epoch)

@@ -17,7 +17,7 @@ from stream_app.app.text.listing import time_text
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
-from stream_app.spark.epoch.epoch_seconds import parts_text
+from stream_app.spark.epoch.epoch_seconds import format_parts
 
 SPANS = 40
 _LEAST_MS = 1000
@@ -316,6 +316,6 @@ def _bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
         x=round(x, 2),
         width=round(0.8 * step, 2),
         title=f"epoch {epoch.epoch}: {epoch.messages:,} messages; "
-        f"{parts_text(epoch.parts.by_name)}",
+        f"{format_parts(epoch.parts.by_name)}",
         parts=tuple(parts),
     )

@@ -45,10 +45,10 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
         (position, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
         for position, values in columns
     ]
-    tables = np.array([_described(*column) for column in wide], np.int64).reshape(-1, 8)
+    tables = np.array([_table_row(*column) for column in wide], np.int64).reshape(-1, 8)
     tables = np.ascontiguousarray(tables.T)
-    texts = np.empty(_PIECE + _longest(wide, count) + _OVERRUN, np.uint8)
-    places = np.empty(_PIECE // BLOCK + 2, np.int64)
+    texts = np.empty(_PIECE + _text_bytes_max(wide, count) + _OVERRUN, np.uint8)
+    begins = np.empty(_PIECE // BLOCK + 2, np.int64)
     lanes = np.empty((3, LANES), np.int64)
     state = np.empty((len(BEGIN), LANES), np.uint32)
     digests = np.empty(2 * count, ">u8")
@@ -56,14 +56,14 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
         count,
         TextColumns(len(wide), *(int(array.ctypes.data) for array in tables)),
         int(texts.ctypes.data),
-        int(places.ctypes.data),
+        int(begins.ctypes.data),
         int(digests.ctypes.data),
         LaneTables(*(int(array.ctypes.data) for array in (*lanes, state))),
     )
     return lanes_of(digests)
 
 
-def _described(position: int, values: pa.Array) -> tuple[int, ...]:
+def _table_row(position: int, values: pa.Array) -> tuple[int, ...]:
     """Return the column's number in each table of `TextColumns`."""
     prefix = f"{position}=".encode()
     validity, fixed, *strings = values.buffers()
@@ -81,7 +81,7 @@ def _described(position: int, values: pa.Array) -> tuple[int, ...]:
     )
 
 
-def _longest(columns: Sequence[PlacedValues], count: int) -> int:
+def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
     """Return the bytes that the text of any row has at most."""
     strings = np.zeros(count, np.int64)
     for _, values in columns:
@@ -93,14 +93,14 @@ def _longest(columns: Sequence[PlacedValues], count: int) -> int:
 
 @compiled
 def _hash(
-    count: int, columns: TextColumns, texts: int, places: int, digests: int, lanes: LaneTables
+    count: int, columns: TextColumns, texts: int, begins: int, digests: int, lanes: LaneTables
 ) -> None:
     row = 0
     while row < count:
         first, cursor = row, texts
-        put_number(places, 0, cursor)
+        put_number(begins, 0, cursor)
         while row < count and cursor < texts + _PIECE:
             cursor = put_text(cursor, row, columns)
             row += 1
-            put_number(places, row - first, cursor)
-        put_digests(places, row - first, digests + 16 * first, lanes)
+            put_number(begins, row - first, cursor)
+        put_digests(begins, row - first, digests + 16 * first, lanes)

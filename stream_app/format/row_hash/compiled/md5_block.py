@@ -23,7 +23,7 @@ BEGIN = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 """A text's state before its first block."""
 LANES = 16
 """Strings at once. A block has as many words, so a square of words is turned over its diagonal."""
-_WORD, _PLACE = ir.IntType(32), ir.IntType(64)
+_WORD, _ADDRESS = ir.IntType(32), ir.IntType(64)
 _WORDS = ir.VectorType(_WORD, LANES)
 _SINES = [int(abs(math.sin(step + 1)) * 2**32) for step in range(64)]
 _SHIFTS = [
@@ -39,39 +39,40 @@ _MESSAGE_WORDS = [
 
 def _add_block() -> Callable[..., Any]:
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        places, state = arguments
+        cursors, state = arguments
         blocks = [
             builder.load(
-                _pointer(builder, builder.load(_at(builder, places, lane, _PLACE)), _WORDS), align=1
+                _pointer(builder, builder.load(_element(builder, cursors, lane, _ADDRESS)), _WORDS),
+                align=1,
             )
             for lane in range(LANES)
         ]
-        message = _turned(builder, blocks)
-        parts = [_at(builder, state, part, _WORDS) for part in range(4)]
+        message = _transpose(builder, blocks)
+        parts = [_element(builder, state, part, _WORDS) for part in range(4)]
         before = [builder.load(part, align=4) for part in parts]
-        after = _stepped(builder, before, message)
+        after = _run_steps(builder, before, message)
         for part, old, new in zip(parts, before, after, strict=True):
             builder.store(builder.add(old, new), part, align=4)
         return context.get_dummy_value()
 
-    def add_block(_typing_context: Any, places: Any, state: Any) -> Any:
-        del places, state
+    def add_block(_typing_context: Any, cursors: Any, state: Any) -> Any:
+        del cursors, state
         return types.none(types.int64, types.int64), generate
 
     return cast(Callable[..., Any], intrinsic(add_block))
 
 
-def _pointer(builder: Any, place: Any, kind: Any) -> Any:
-    return builder.inttoptr(place, kind.as_pointer())
+def _pointer(builder: Any, address: Any, kind: Any) -> Any:
+    return builder.inttoptr(address, kind.as_pointer())
 
 
-def _at(builder: Any, table: Any, index: int, kind: Any) -> Any:
+def _element(builder: Any, table: Any, index: int, kind: Any) -> Any:
     """Return a pointer to an element of a table."""
     size = LANES * 4 if kind is _WORDS else 8
-    return _pointer(builder, builder.add(table, ir.Constant(_PLACE, index * size)), kind)
+    return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, index * size)), kind)
 
 
-def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
     """Turn 16 vectors of a string's words into 16 vectors of a word of each string.
 
     Each of four rounds interleaves the vectors of both halves, as a perfect shuffle of cards does.
@@ -79,24 +80,26 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
     half = LANES // 2
     for _ in range(4):
         rows = [
-            builder.shuffle_vector(rows[at // 2], rows[at // 2 + half], _interleaved(at % 2))
-            for at in range(LANES)
+            builder.shuffle_vector(
+                rows[position // 2], rows[position // 2 + half], _interleaving(position % 2)
+            )
+            for position in range(LANES)
         ]
     return rows
 
 
-def _interleaved(half: int) -> Any:
-    """Return the alternating places of the lower or upper halves of two vectors."""
+def _interleaving(half: int) -> Any:
+    """Return the alternating words of the lower or upper halves of two vectors."""
     first = half * (LANES // 2)
-    places = [first + at // 2 + (at % 2) * LANES for at in range(LANES)]
-    return ir.Constant(_WORDS, [ir.Constant(_WORD, place) for place in places])
+    words = [first + position // 2 + (position % 2) * LANES for position in range(LANES)]
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, word) for word in words])
 
 
-def _stepped(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
+def _run_steps(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
     """Run the 64 steps."""
     a, b, c, d = state
     for step in range(64):
-        mixed = _mixed(builder, step, b, c, d)
+        mixed = _mix(builder, step, b, c, d)
         for term in (a, _constant(_SINES[step]), message[_MESSAGE_WORDS[step]]):
             mixed = builder.add(mixed, term)
         left = builder.shl(mixed, _constant(_SHIFTS[step]))
@@ -105,7 +108,7 @@ def _stepped(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
     return [a, b, c, d]
 
 
-def _mixed(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
+def _mix(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
     """Mix three words as the step's round does."""
     if step < 16:
         return builder.xor(builder.and_(builder.xor(c, d), b), d)
@@ -123,6 +126,6 @@ def _constant(number: int) -> Any:
 add_block: Callable[[int, int], None] = _add_block()
 """Add the next block of each of `LANES` strings to its state.
 
-Takes the address of a table of int64, the places of the blocks, and that of the state: uint32 [4]
-of `LANES` each.
+Takes the address of a table of int64, the addresses of the blocks, and that of the state:
+uint32 [4] of `LANES` each.
 """

@@ -60,37 +60,37 @@ class TextColumns(NamedTuple):
 
 @compiled
 def put_text(begin: int, row: int, columns: TextColumns) -> int:
-    """Write the text of a row, padded to whole blocks; return the place behind it."""
+    """Write the text of a row, padded to whole blocks; return the position behind it."""
     cursor = begin
     for column in range(columns.width):
-        at = 8 * column
-        validity = number_at(columns.validity + at)
+        offset = 8 * column
+        validity = number_at(columns.validity + offset)
         if validity:
-            bit = number_at(columns.firsts + at) + row
+            bit = number_at(columns.firsts + offset) + row
             if not byte_at(validity + (bit >> 3)) >> (bit & 7) & 1:
                 continue
-        put_number(cursor, 0, number_at(columns.prefixes + at))
-        cursor += number_at(columns.prefix_sizes + at)
-        kind, values = number_at(columns.kinds + at), number_at(columns.values + at)
+        put_number(cursor, 0, number_at(columns.prefixes + offset))
+        cursor += number_at(columns.prefix_sizes + offset)
+        kind, values = number_at(columns.kinds + offset), number_at(columns.values + offset)
         if kind == NUMBERS:
             cursor = _put_whole(cursor, number_at(values + 8 * row))
         else:
             bounds = number_at(values + 4 * row)
-            place = bounds & 0xFFFFFFFF
-            size = (bounds >> 32) - place
+            source = bounds & 0xFFFFFFFF
+            size = (bounds >> 32) - source
             if kind == TEXTS:
                 cursor = _put_whole(cursor, size)
                 put_byte(cursor, 0, _COLON)
                 cursor += 1
-            place += number_at(columns.data + at)
-            cursor = _put_bytes(cursor, place, size, number_at(columns.last + at))
+            source += number_at(columns.data + offset)
+            cursor = _put_bytes(cursor, source, size, number_at(columns.last + offset))
         put_byte(cursor, 0, _SEMICOLON)
         cursor += 1
-    return _padded(begin, cursor)
+    return _pad(begin, cursor)
 
 
 @compiled
-def _padded(begin: int, end: int) -> int:
+def _pad(begin: int, end: int) -> int:
     size = end - begin
     behind = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
     put_byte(end, 0, _PADDING)
@@ -103,17 +103,17 @@ def _padded(begin: int, end: int) -> int:
 
 
 @compiled
-def _put_bytes(cursor: int, place: int, size: int, last: int) -> int:
+def _put_bytes(cursor: int, source: int, size: int, last: int) -> int:
     end = cursor + size
     while cursor < end:
-        if place <= last:
-            put_number(cursor, 0, number_at(place))
+        if source <= last:
+            put_number(cursor, 0, number_at(source))
             cursor += 8
-            place += 8
+            source += 8
         else:
-            put_byte(cursor, 0, byte_at(place))
+            put_byte(cursor, 0, byte_at(source))
             cursor += 1
-            place += 1
+            source += 1
     return end
 
 

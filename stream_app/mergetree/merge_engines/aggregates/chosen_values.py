@@ -52,15 +52,15 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     counts = (changes.is_any(ChangeOp.ADD, ChangeOp.TAKE_BACK) & valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
     )
-    place = changes.last(counts)
-    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[place] & (place >= 0)
-    chosen = np.where(is_value, place, -1)
+    last = changes.last(counts)
+    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last] & (last >= 0)
+    chosen = np.where(is_value, last, -1)
     if changes.has(ChangeOp.ADD_OLDER):
         # A late value fills a null.
         late = (
             changes.is_any(ChangeOp.ADD_OLDER)
             & valid
-            & (changes.places > np.repeat(place, changes.lengths))
+            & (changes.indices > np.repeat(last, changes.lengths))
         )
         first = changes.first(late)
         chosen = np.where(~is_value & (first < len(changes.rows)), first, chosen)
@@ -93,13 +93,15 @@ def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
     first = changes.first(calls)
     opens = np.zeros(len(changes.rows), np.bool_)
     opens[first[first < len(opens)]] = True
-    late = changes.is_any(ChangeOp.ADD_OLDER) & (changes.places > np.repeat(first, changes.lengths))
+    late = changes.is_any(ChangeOp.ADD_OLDER) & (
+        changes.indices > np.repeat(first, changes.lengths)
+    )
     sets = (
         (opens & changes.is_any(ChangeOp.ADD)) | late | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
-    place = changes.last(sets)
-    is_value = (place >= 0) & valid_or_set(changes, valid)[place]
-    return changes.row_at(np.where(is_value, place, -1))
+    last = changes.last(sets)
+    is_value = (last >= 0) & valid_or_set(changes, valid)[last]
+    return changes.row_at(np.where(is_value, last, -1))
 
 
 def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step: int) -> Indices:
@@ -116,12 +118,12 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step
         return ends
     valid = valid_rows(column)
     open_ones = np.flatnonzero(~valid[ends])
-    places = changes.ends if step < 0 else changes.starts
+    edges = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
     for number in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
         open_ones = open_ones[np.flatnonzero(changes.lengths[open_ones] > number)]
-        rows = changes.rows[places[open_ones] + step * number]
+        rows = changes.rows[edges[open_ones] + step * number]
         is_valid = valid[rows]
         hits = np.flatnonzero(is_valid)
         nearest[open_ones[hits]] = rows[hits]
@@ -129,9 +131,9 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step
     open_ones = open_ones[changes.lengths[open_ones] > SHALLOW]
     if len(open_ones):
         all_valid = valid[changes.rows]
-        place = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
-        has = (place >= 0) & (place < len(changes.rows))
-        nearest[open_ones[has]] = changes.rows[place[has]]
+        valid_index = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
+        has = (valid_index >= 0) & (valid_index < len(changes.rows))
+        nearest[open_ones[has]] = changes.rows[valid_index[has]]
     return nearest
 
 
@@ -146,13 +148,13 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
     is_taken = np.zeros(len(changes.starts), np.bool_)
     chosen = np.full(len(changes.starts), -1, dtype=np.int64)
     add, older = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
-    for segments, places in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
-        value = np.where(valid[places] & ~changes.is_any(ChangeOp.CLEAR)[places], places, -1)
+    for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
+        value = np.where(valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1)
         before, taken = chosen[segments], is_taken[segments]
-        takes = add[places] & ~taken & (value >= 0)
-        keeps = older[places] & ~taken & (before >= 0)
+        takes = add[indices] & ~taken & (value >= 0)
+        keeps = older[indices] & ~taken & (before >= 0)
         is_taken[segments] = taken | takes | keeps
-        stays = (add[places] & ~takes) | keeps
+        stays = (add[indices] & ~takes) | keeps
         chosen[segments] = np.where(stays, before, value)
     return changes.row_at(chosen)
 
@@ -179,8 +181,8 @@ def _extreme(column: pa.Array, changes: SegmentChanges, function: str, reduce: n
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(counts, values, neutral), changes.starts)
     is_extreme = counts & (values == np.repeat(extreme, changes.lengths))
-    place = changes.last(is_extreme)
-    return changes.row_at(place)
+    last = changes.last(is_extreme)
+    return changes.row_at(last)
 
 
 def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc) -> pa.Array:

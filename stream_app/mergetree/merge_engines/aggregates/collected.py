@@ -65,11 +65,11 @@ def _distinct(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
 
 def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
     (values,) = nested.children
-    return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.places))))
+    return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
 def _left_over(pairs: Indices, undoes: Mask) -> Indices:
-    """Return the places of elements that no later change undoes, ascending.
+    """Return the indices of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
 
@@ -101,7 +101,7 @@ def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     """
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-        codes = value_codes(nested.children[0].take(pa.array(elements.places)))
+        codes = value_codes(nested.children[0].take(pa.array(elements.indices)))
         return nested_elements(
             nested, _newest(elements, pair_numbers(elements.segments, codes)), count
         )
@@ -142,7 +142,7 @@ def partially_updated_rows(
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, _ = _without_nulls(nested, elements)
         elements = elements.in_order()
-        rows = nested.children[0].take(pa.array(elements.places))
+        rows = nested.children[0].take(pa.array(elements.indices))
         pairs = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
         firsts = first_of_each(pairs)
         chosen = pairs[firsts]
@@ -159,7 +159,7 @@ def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
 
 
 def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
-    rows = nested.children[0].take(pa.array(elements.places))
+    rows = nested.children[0].take(pa.array(elements.indices))
     if rows.null_count:
         valid = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
         return elements.where(valid), rows.take(pa.array(valid))
@@ -174,7 +174,7 @@ def _newest(elements: Elements, pairs: Indices) -> Elements:
     ordered, pairs = elements.where(order), pairs[order]
     firsts = first_of_each(pairs)
     last = np.zeros(int(pairs.max(initial=-1)) + 1, np.int64)
-    last[pairs] = np.arange(len(pairs))  # the last of several numbers for one place wins
+    last[pairs] = np.arange(len(pairs))  # the last of several values of one pair wins
     return ordered.where(last[pairs[firsts]])
 
 
@@ -182,5 +182,5 @@ def _newest_values(values: pa.Array, pairs: Indices, chosen: Indices) -> pa.Arra
     last = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     last[pairs[valid]] = valid
-    places = last[chosen]
-    return values.take(pa.array(places, mask=places < 0))
+    indices = last[chosen]
+    return values.take(pa.array(indices, mask=indices < 0))

@@ -43,21 +43,21 @@ def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: C
         counts     [T, T, T, F]
         sizes      [2,    1, 0]
         results    [3]                of the segment with several values
-        rows       [4, 2, -1]         4 is the place of the first result, behind the column
+        rows       [4, 2, -1]         4 is the index of the first result, behind the column
                    [3, 4, null]
 
     Args:
         counts: bool [changes], the changes whose values are combined.
     """
-    places, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
+    indices, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
     ends = np.cumsum(sizes)
     rows = np.full(len(sizes), -1, dtype=np.int64)
     filled = np.flatnonzero(sizes)
-    rows[filled] = changes.rows[places[ends[filled] - 1]]
+    rows[filled] = changes.rows[indices[ends[filled] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return rows
-    taken = places[np.flatnonzero(np.repeat(sizes > 1, sizes))]
+    taken = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(changes.rows[taken]))
     results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
     rows[several] = len(column) + np.arange(len(several))

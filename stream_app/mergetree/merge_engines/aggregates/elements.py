@@ -25,7 +25,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 
 @dataclass(frozen=True, slots=True)
 class NestedColumn:
-    """A column of arrays or maps, and the places of its elements.
+    """A column of arrays or maps, and the indices of its elements.
 
     Attributes:
         offsets: int64 [n + 1], where the rows' elements begin in `children`.
@@ -44,7 +44,7 @@ class NestedColumn:
         return cls(column, column.offsets.to_numpy().astype(np.int64), children)
 
     def elements(self, rows: Indices) -> tuple[Indices, Indices]:
-        """Return the elements of rows in order, as places in the children and as row numbers.
+        """Return the elements of rows in order, as indices in the children and as row numbers.
 
         Returns:
             int64 [m] each; the second counts from 0 in the order of `rows`.
@@ -74,14 +74,14 @@ class Elements:
     """The elements of the changes of k segments, one segment after the other.
 
     Attributes:
-        places: int64 [m], their places in the column's children.
+        indices: int64 [m], the indices in the column's children.
         segments: int64 [m], from 0 on, ascending.
         changes: int64 [m], the change of each; a change's elements are together.
         undoes: bool [m], whether each undoes an element.
         rank: int64 [m], the order of values, in which a late change precedes the others.
     """
 
-    places: Indices
+    indices: Indices
     segments: Indices
     changes: Indices
     undoes: Mask
@@ -90,7 +90,7 @@ class Elements:
     def where(self, chosen: Mask | Indices) -> Elements:
         """Return the elements where the mask is true."""
         return Elements(
-            self.places[chosen],
+            self.indices[chosen],
             self.segments[chosen],
             self.changes[chosen],
             self.undoes[chosen],
@@ -119,7 +119,7 @@ def folded_elements(
     adds = counts & ~undoes
     first, last = changes.first(adds), changes.last(adds)
     # Before the first value there is nothing to undo.
-    undoes &= changes.places > np.repeat(first, changes.lengths)
+    undoes &= changes.indices > np.repeat(first, changes.lengths)
     counts = adds | undoes
     sizes = changes.sums(counts.astype(np.int64))
     rows = changes.row_at(last)
@@ -131,13 +131,13 @@ def folded_elements(
         return rows
     taken = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
     nested = NestedColumn.of_column(column)
-    places, owners = nested.elements(changes.rows[taken])
+    indices, owners = nested.elements(changes.rows[taken])
     number = np.cumsum(is_made) - 1
     segments = np.repeat(number, changes.lengths)[taken]
     late = changes.is_any(ChangeOp.ADD_OLDER)[taken]
     rank = np.where(late, -taken - 1, taken)
     elements = Elements(
-        places, segments[owners], taken[owners], undoes[taken][owners], rank[owners]
+        indices, segments[owners], taken[owners], undoes[taken][owners], rank[owners]
     )
     folded = choose(nested, elements, len(several))
     rows[several] = len(column) + np.arange(len(several))
@@ -146,8 +146,8 @@ def folded_elements(
 
 def nested_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Build arrays or maps of these elements, segment by segment."""
-    places = pa.array(elements.places)
-    children = tuple(child.take(places) for child in nested.children)
+    indices = pa.array(elements.indices)
+    children = tuple(child.take(indices) for child in nested.children)
     return nested.with_children(children, elements.segments, count)
 
 
@@ -169,5 +169,5 @@ def standing_elements(elements: Elements, pairs: Indices) -> Mask:
 
 
 def first_of_each(pairs: Indices) -> Indices:
-    """Return the place of each pair's first element, ascending: int64 [pairs]."""
+    """Return the index of each pair's first element, ascending: int64 [pairs]."""
     return np.sort(np.unique(pairs, return_index=True)[1])

@@ -37,11 +37,11 @@ class HeldElements:
     """The elements of each segment.
 
     Attributes:
-        places: int64 [m], the places in the column's children.
+        indices: int64 [m], the indices in the column's children.
         segments: int64 [m], ascending.
     """
 
-    places: Indices
+    indices: Indices
     segments: Indices
 
     @classmethod
@@ -49,11 +49,11 @@ class HeldElements:
         """Join all parts; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
-        return cls(np.concatenate([part.places for part in parts])[order], segments[order])
+        return cls(np.concatenate([part.indices for part in parts])[order], segments[order])
 
     def where(self, chosen: Mask | Indices) -> HeldElements:
         """Return the elements where the mask is true."""
-        return HeldElements(self.places[chosen], self.segments[chosen])
+        return HeldElements(self.indices[chosen], self.segments[chosen])
 
     def merged_with(self, other: HeldElements) -> HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
@@ -86,14 +86,14 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         count = len(changes.starts)
         sizes = held.sizes(count)
         is_full = sizes >= aggregate.count_limit
-        new = new.where(valid[new.places] & ~is_full[new.segments])
+        new = new.where(valid[new.indices] & ~is_full[new.segments])
         new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
-        both = held.where(is_full[held.segments] | valid[held.places]).merged_with(new)
+        both = held.where(is_full[held.segments] | valid[held.indices]).merged_with(new)
         if not aggregate.nested_key:
             return both
         # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(
-            is_full[both.segments], -np.arange(len(both.places)) - 1, codes[both.places]
+            is_full[both.segments], -np.arange(len(both.indices)) - 1, codes[both.indices]
         )
         pairs = pair_numbers(both.segments, keys - keys.min(initial=0))
         firsts = first_of_each(pairs)
@@ -102,15 +102,15 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         return both.where(last[pairs[firsts]])
 
     def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
-        held, undone = held.where(valid[held.places]), undone.where(valid[undone.places])
+        held, undone = held.where(valid[held.indices]), undone.where(valid[undone.indices])
         both = pair_numbers(
             np.concatenate((held.segments, undone.segments)),
-            np.concatenate((codes[held.places], codes[undone.places])),
+            np.concatenate((codes[held.indices], codes[undone.indices])),
         )
-        held = held.where(~np.isin(both[: len(held.places)], both[len(held.places) :]))
+        held = held.where(~np.isin(both[: len(held.indices)], both[len(held.indices) :]))
         if not aggregate.nested_key:
             return held
-        pairs = pair_numbers(held.segments, codes[held.places])
+        pairs = pair_numbers(held.segments, codes[held.indices])
         firsts = first_of_each(pairs)
         last = np.zeros(len(firsts), np.int64)
         last[pairs] = np.arange(len(pairs))
@@ -136,20 +136,20 @@ def merged_maps_by_time(
     def add(held: HeldElements, new: HeldElements) -> HeldElements:
         both = pair_numbers(
             np.concatenate((held.segments, new.segments)),
-            np.concatenate((codes[held.places], codes[new.places])),
+            np.concatenate((codes[held.indices], codes[new.indices])),
         )
-        held_pairs, new_pairs = both[: len(held.places)], both[len(held.places) :]
-        place_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
-        place_of_pair[held_pairs] = np.arange(len(held_pairs))
-        old = place_of_pair[new_pairs]
-        old_rank = np.where(old >= 0, ranks[held.places][old] if len(held_pairs) else 0, 0)
-        wins = has_row[new.places] & (ranks[new.places] > old_rank)
-        places = held.places.copy()
-        places[old[wins & (old >= 0)]] = new.places[wins & (old >= 0)]
-        is_gone = np.zeros(len(places), np.bool_)
-        is_gone[old[~has_row[new.places] & (old >= 0)]] = True
+        held_pairs, new_pairs = both[: len(held.indices)], both[len(held.indices) :]
+        index_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
+        index_of_pair[held_pairs] = np.arange(len(held_pairs))
+        old = index_of_pair[new_pairs]
+        old_rank = np.where(old >= 0, ranks[held.indices][old] if len(held_pairs) else 0, 0)
+        wins = has_row[new.indices] & (ranks[new.indices] > old_rank)
+        indices = held.indices.copy()
+        indices[old[wins & (old >= 0)]] = new.indices[wins & (old >= 0)]
+        is_gone = np.zeros(len(indices), np.bool_)
+        is_gone[old[~has_row[new.indices] & (old >= 0)]] = True
         return (
-            HeldElements(places, held.segments)
+            HeldElements(indices, held.segments)
             .where(~is_gone)
             .merged_with(new.where(wins & (old < 0)))
         )
@@ -160,7 +160,7 @@ def merged_maps_by_time(
 def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
     """Return one value per change. The column may be a small slice of a large one."""
     values = column.take(pa.array(changes.rows))
-    return NestedColumn.of_column(values), replace(changes, rows=changes.places)
+    return NestedColumn.of_column(values), replace(changes, rows=changes.indices)
 
 
 def _in_rounds(
@@ -172,14 +172,14 @@ def _in_rounds(
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
     has = np.zeros(count, np.bool_)
-    for number, (segments, places) in enumerate(changes.rounds(counts)):
+    for number, (segments, indices) in enumerate(changes.rounds(counts)):
         is_over = (changes.lengths <= number)[held.segments]
         finished.append(held.where(is_over))
         held = held.where(~is_over)
-        element_places, owners = nested.elements(changes.rows[places])
-        new = HeldElements(element_places, segments[owners])
+        element_indices, owners = nested.elements(changes.rows[indices])
+        new = HeldElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
-        op[segments] = ops[places]
+        op[segments] = ops[indices]
         undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
         takes = (op != ChangeOp.SKIP) & ~undoes
         begins, adds = takes & ~has, takes & has & ~older
@@ -195,6 +195,6 @@ def _in_rounds(
         held = HeldElements.joined(parts)
         has |= takes
     held = HeldElements.joined((*finished, held))
-    children = tuple(child.take(pa.array(held.places)) for child in nested.children)
+    children = tuple(child.take(pa.array(held.indices)) for child in nested.children)
     values = nested.with_children(children, held.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has))

@@ -53,8 +53,8 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     """
     if data[0] == 0:
         return {}
-    index_of, at = _read_tree(data)
-    by_index = _read_containers(data, at)
+    index_of, position = _read_tree(data)
+    by_index = _read_containers(data, position)
     containers: dict[int, list[_Container]] = {}
     for key, index in sorted(index_of.items()):
         form, cardinality, body = by_index[index]
@@ -105,18 +105,18 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
     """
     (leaves_left,) = struct.unpack_from("<q", data, 1)
     index_of: dict[int, int] = {}
-    at = 9
+    position = 9
     while leaves_left:
-        form, prefix_bytes = data[at], data[at + 3]
-        at += 4 + prefix_bytes
+        form, prefix_bytes = data[position], data[position + 3]
+        position += 4 + prefix_bytes
         if form != _LEAF:
-            at += _NODES[form][1]
+            position += _NODES[form][1]
             continue
-        key = int.from_bytes(data[at : at + _KEY_BYTES], "big")
-        (index_of[key],) = struct.unpack_from("<q", data, at + _KEY_BYTES)
-        at += _KEY_BYTES + _INDEX_BYTES
+        key = int.from_bytes(data[position : position + _KEY_BYTES], "big")
+        (index_of[key],) = struct.unpack_from("<q", data, position + _KEY_BYTES)
+        position += _KEY_BYTES + _INDEX_BYTES
         leaves_left -= 1
-    return index_of, at
+    return index_of, position
 
 
 def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, bytes]]:
@@ -127,7 +127,7 @@ def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, by
     for array in range(arrays):
         _, count = struct.unpack_from("<Bi", data, position)
         position += 5
-        for place in range(count):
+        for slot in range(count):
             is_there = data[position]
             position += 1
             if not is_there:
@@ -135,7 +135,7 @@ def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, by
             form, cardinality = struct.unpack_from("<Bi", data, position)
             position += 5
             size = _body_bytes(form, cardinality, data, position)
-            by_key[array << 32 | place] = form, cardinality, data[position : position + size]
+            by_key[array << 32 | slot] = form, cardinality, data[position : position + size]
             position += size
     return by_key
 
@@ -154,7 +154,7 @@ def _portable(containers: Sequence[_Container]) -> bytes:
     """Encode a bitmap of 32-bit numbers in the portable format."""
     count, is_run = len(containers), [container.form == _RUN for container in containers]
     if any(is_run):
-        flags = sum(run << place for place, run in enumerate(is_run))
+        flags = sum(run << index for index, run in enumerate(is_run))
         head = struct.pack("<HH", _RUN_COOKIE, count - 1)
         head += flags.to_bytes((count + 7) // 8, "little")
     else:
@@ -178,21 +178,21 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
     cookie, high = struct.unpack_from("<HH", data)
     flags = 0
     if cookie == _RUN_COOKIE:
-        count, at = high + 1, 4 + (high + 8) // 8
-        flags = int.from_bytes(data[4:at], "little")
+        count, position = high + 1, 4 + (high + 8) // 8
+        flags = int.from_bytes(data[4:position], "little")
     else:
-        count, at = struct.unpack_from("<I", data, 4)[0], 8
-    heads = struct.unpack_from(f"<{2 * count}H", data, at)
-    at += 4 * count
+        count, position = struct.unpack_from("<I", data, 4)[0], 8
+    heads = struct.unpack_from(f"<{2 * count}H", data, position)
+    position += 4 * count
     if cookie != _RUN_COOKIE or count >= _NO_OFFSETS_BELOW:
-        at += 4 * count
-    for place in range(count):
-        cardinality = heads[2 * place + 1] + 1
+        position += 4 * count
+    for index in range(count):
+        cardinality = heads[2 * index + 1] + 1
         form = _BITMAP if cardinality > _ARRAY_MAX else _ARRAY
-        form = _RUN if flags >> place & 1 else form
-        size = _body_bytes(form, cardinality, data, at)
-        yield _Container(heads[2 * place], form, cardinality, data[at : at + size])
-        at += size
+        form = _RUN if flags >> index & 1 else form
+        size = _body_bytes(form, cardinality, data, position)
+        yield _Container(heads[2 * index], form, cardinality, data[position : position + size])
+        position += size
 
 
 def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
@@ -209,14 +209,14 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
     while first[fork] == last[fork]:
         fork += 1
     children: dict[int, list[int]] = {}
-    for place in span:
-        children.setdefault(keys[place][fork], []).append(place)
+    for index in span:
+        children.setdefault(keys[index][fork], []).append(index)
     form = next(n for n, (most, _) in enumerate(_NODES) if len(children) <= most)
     prefix = first[depth:fork]
     yield struct.pack("<BHB", form, len(children), len(prefix)) + prefix
     yield _node_body(form, list(children))
-    for places in children.values():
-        yield from _nodes(keys, range(places[0], places[-1] + 1), fork + 1)
+    for indices in children.values():
+        yield from _nodes(keys, range(indices[0], indices[-1] + 1), fork + 1)
 
 
 def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
@@ -226,9 +226,9 @@ def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
         return sum(1 << byte for byte in bytes_of_children).to_bytes(size, "little")
     if most == 48:
         body = bytearray([_NO_CHILD]) * size
-        for place, byte in enumerate(bytes_of_children):
-            body[byte] = place
+        for index, byte in enumerate(bytes_of_children):
+            body[byte] = index
     else:
         body = bytearray(bytes_of_children).ljust(size, b"\0")
     word = min(size, 8)
-    return b"".join(bytes(body[at : at + word][::-1]) for at in range(0, size, word))
+    return b"".join(bytes(body[start : start + word][::-1]) for start in range(0, size, word))

@@ -63,7 +63,7 @@ class Segments:
     starts: Indices
 
     @cached_property
-    def places(self) -> Indices:
+    def indices(self) -> Indices:
         """0, 1, 2 …: int64 [changes]."""
         return np.arange(len(self.rows), dtype=np.int64)
 
@@ -74,7 +74,7 @@ class Segments:
 
     @cached_property
     def ends(self) -> Indices:
-        """The place of each segment's last change."""
+        """The index of each segment's last change."""
         return self.starts + self.lengths - 1
 
     @cached_property
@@ -153,15 +153,15 @@ class SegmentChanges(Segments):
         return bool(self.is_any(*ops).any())
 
     def last(self, chosen: Mask) -> Indices:
-        """Return the place of each segment's last chosen change, else -1: int64 [segments]."""
+        """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
         # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
-        so_far = np.maximum.accumulate(np.where(chosen, self.places, -1))[self.ends]
+        so_far = np.maximum.accumulate(np.where(chosen, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
     def first(self, chosen: Mask) -> Indices:
-        """Return the place of each segment's first chosen change, else the number of changes."""
+        """Return the index of each segment's first chosen change, else the number of changes."""
         none = len(self.rows)
-        behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
+        behind = np.minimum.accumulate(np.where(chosen, self.indices, none)[::-1])[::-1]
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
@@ -176,19 +176,19 @@ class SegmentChanges(Segments):
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
     def in_order(self, chosen: Mask) -> Indices:
-        """Return the places of chosen changes by segment, the oldest value first."""
-        places = np.flatnonzero(chosen)
+        """Return the indices of chosen changes by segment, the oldest value first."""
+        indices = np.flatnonzero(chosen)
         if not self.has(ChangeOp.ADD_OLDER):
-            return places
-        is_late = self.is_any(ChangeOp.ADD_OLDER)[places]
-        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
+            return indices
+        is_late = self.is_any(ChangeOp.ADD_OLDER)[indices]
+        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[indices]
         # The last late value is the oldest of all.
-        ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
+        ordered: Indices = indices[np.lexsort((np.where(is_late, -indices - 1, indices), segments))]
         return ordered
 
-    def row_at(self, places: Indices) -> Indices:
-        """Return the batch's rows at places of changes; -1 stays -1."""
-        return np.where(places < 0, -1, self.rows[places])
+    def row_at(self, indices: Indices) -> Indices:
+        """Return the batch's rows at indices of changes; -1 stays -1."""
+        return np.where(indices < 0, -1, self.rows[indices])
 
     def valid(self, column: pa.Array) -> Mask:
         """Return the mask of changes with a value that is not null: bool [changes]."""
@@ -201,16 +201,16 @@ class SegmentChanges(Segments):
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest
-        place = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
-        is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[place] & (place >= 0)
-        return self.row_at(np.where(is_value, place, -1))
+        last = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
+        is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last] & (last >= 0)
+        return self.row_at(np.where(is_value, last, -1))
 
     def since_begun(self) -> Mask:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
         begun = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
-        return self.places >= np.repeat(begun, self.lengths)
+        return self.indices >= np.repeat(begun, self.lengths)
 
     def without_take_back(self) -> SegmentChanges:
         """Return the changes without those that undo a value (``ignore-retract``)."""
@@ -261,15 +261,15 @@ class SegmentChanges(Segments):
         segments at once; there are as many rounds as the longest segment has changes.
 
         Yields:
-            segments, int64 [m], and the places of their changes, int64 [m].
+            segments, int64 [m], and the indices of their changes, int64 [m].
         """
         active = np.arange(len(self.starts), dtype=np.int64)
         for number in range(self.depth):
             if number:
                 active = active[self.lengths[active] > number]
-            places = self.starts[active] + number
+            indices = self.starts[active] + number
             if chosen is None:
-                yield active, places
+                yield active, indices
             else:
-                is_chosen = chosen[places]
-                yield active[is_chosen], places[is_chosen]
+                is_chosen = chosen[indices]
+                yield active[is_chosen], indices[is_chosen]

@@ -157,8 +157,8 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     result = np.zeros(len(changes.starts), values.dtype)
     has = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
-        for segments, places in changes.rounds(counts):
-            factors, before, divides = values[places], result[segments], minus[places]
+        for segments, indices in changes.rounds(counts):
+            factors, before, divides = values[indices], result[segments], minus[indices]
             if is_whole:
                 quotient = _whole_quotient(before, factors, divides & has[segments])
                 quotient = _wrapped(quotient, column.type)
@@ -190,9 +190,9 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     """Add floating-point values in Java's order, on which rounding depends."""
     result = values[changes.starts]
     with np.errstate(all="ignore"):
-        for number, (segments, places) in enumerate(changes.rounds(None)):
+        for number, (segments, indices) in enumerate(changes.rounds(None)):
             if number:
-                result[segments] += values[places]
+                result[segments] += values[indices]
     return result
 
 
@@ -223,8 +223,8 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)
-    for segments, places in changes.rounds(counts):
-        signed = np.where(minus[places], -numbers[places], numbers[places])
+    for segments, indices in changes.rounds(counts):
+        signed = np.where(minus[indices], -numbers[indices], numbers[indices])
         added = np.where(has[segments], result[segments] + signed, signed)
         result[segments] = added
         has[segments] = ~overflows(added, kind, is_sum=True)
@@ -239,9 +239,9 @@ def _decimal_product(
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)
-    for segments, places in changes.rounds(counts):
-        factors, before, had = numbers[places], result[segments], has[segments]
-        divides = minus[places]
+    for segments, indices in changes.rounds(counts):
+        factors, before, had = numbers[indices], result[segments], has[segments]
+        divides = minus[indices]
         ones = np.where(divides & had, factors, 1)
         divided = quotient(before, ones, kind.scale)
         multiplied = product(before, factors, kind.scale)

@@ -48,17 +48,17 @@ def _joined(
     segment are contiguous. That takes half the time of `binary_join`.
 
     Args:
-        rows: int64 [m], the text of each place.
+        rows: int64 [m], the row of each text.
         bounds: int64 [segments + 1], where each segment begins, and the end.
         is_text: bool [segments], which results are not null; None: those with a text.
     """
     has = bounds[1:] > bounds[:-1]
     is_behind = np.ones(len(rows) + 1, np.bool_)
     is_behind[bounds[:-1]] = False
-    text_places = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
+    text_indices = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
     ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
     taken = np.full(ends[-1], len(texts))
-    taken[text_places] = rows
+    taken[text_indices] = rows
     both = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = both.take(pa.array(taken)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]

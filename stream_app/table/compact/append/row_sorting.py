@@ -65,7 +65,7 @@ class RowSorting:
             yield from self._sorted(list(batches()))
             return
         with scratch_folder("sort") as folder, ExitStack() as files:
-            paths = [Path(folder) / f"range-{place}.arrow" for place in range(ranges)]
+            paths = [Path(folder) / f"range-{number}.arrow" for number in range(ranges)]
             bounds = self._bounds(order_columns(), ranges)
             self._spill(batches(), bounds, paths)
             for path in paths:
@@ -82,12 +82,12 @@ class RowSorting:
             for name in self.order.columns:  # nulls sort first
                 table = table.append_column(f"\0{name}", pc.is_valid(table.column(name)))
                 keys += [(f"\0{name}", "ascending"), (name, "ascending")]
-            places = pc.sort_indices(table, sort_keys=keys)
+            indices = pc.sort_indices(table, sort_keys=keys)
             table = table.select(batches[0].schema.names)
         else:
             # lexsort's last key is its primary one.
-            places = pa.array(np.lexsort(self._words(table)[::-1]))
-        yield from table.take(places).to_batches()
+            indices = pa.array(np.lexsort(self._words(table)[::-1]))
+        yield from table.take(indices).to_batches()
 
     def _words(self, rows: pa.Table | pa.RecordBatch) -> list[Words]:
         columns = []

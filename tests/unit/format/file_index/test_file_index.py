@@ -107,8 +107,8 @@ def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObjec
             continue
         rows = reader.rows(IndexTest(comparison, literals))
         expected = {
-            place
-            for place, (value, key) in enumerate(zip(values, keys, strict=True))
+            row
+            for row, (value, key) in enumerate(zip(values, keys, strict=True))
             if passes(comparison, value, key, wanted)
         }
         assert rows is None or expected <= set(rows)

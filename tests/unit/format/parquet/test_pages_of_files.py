@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
-from stream_app.format.data_files.parquet_reader import placed_batches
+from stream_app.format.data_files.parquet_reader import numbered_batches
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import ChosenPages, FooterParts
@@ -86,8 +86,8 @@ def rows_of(shape: Shape) -> pa.Table:
 
     def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         with_nulls = [
-            None if noise.randrange(100) < shape.nulls and place >= begins_null else value
-            for place, value in enumerate(values)
+            None if noise.randrange(100) < shape.nulls and row >= begins_null else value
+            for row, value in enumerate(values)
         ]
         return pa.array(with_nulls, kind)
 
@@ -139,7 +139,7 @@ def choice_of(condition: pc.Expression) -> PartChoice:
 def read(
     data: bytes, names: Sequence[str], parts: PartChoice | None
 ) -> list[tuple[int, pa.RecordBatch]]:
-    return list(placed_batches(io.BytesIO(data), names, 1_000, parts=parts))
+    return list(numbered_batches(io.BytesIO(data), names, 1_000, parts=parts))
 
 
 def check_rows(batches: list[tuple[int, pa.RecordBatch]], whole: pa.Table) -> None:
@@ -244,22 +244,22 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
     data = written(table, shape)
     begin, end = index_span(data)
     keys = table["k"].to_pylist()
-    wanted = [keys[place] for place in (0, 19, 20, 159)]
+    wanted = [keys[row] for row in (0, 19, 20, 159)]
     condition = pc.field("k").isin(wanted)
     choice = OnlyStatistics(choice_of(condition))
     expected = table.filter(condition).to_pylist()
     refused = 0
-    for at in range(begin, end):
+    for position in range(begin, end):
         for bit in (0, 4, 7):
             damaged = bytearray(data)
-            damaged[at] ^= 1 << bit
+            damaged[position] ^= 1 << bit
             try:
                 batches = read(bytes(damaged), table.column_names, choice)
             except CorruptFileError:
                 refused += 1
                 continue
             rows = pa.Table.from_batches([batch for _, batch in batches]).filter(condition)
-            assert rows.to_pylist() == expected, (at - begin, bit)
+            assert rows.to_pylist() == expected, (position - begin, bit)
     assert refused < (end - begin) / 2, "most damage costs time alone"
 
 
@@ -273,8 +273,8 @@ def test_pages_that_java_wrote_are_laid_into_a_small_file(table: Path) -> None:
         data = path.read_bytes()
         file = pq.ParquetFile(io.BytesIO(data))
         parts = FooterParts(footer_of(data))
-        for place, chunk in enumerate(parts.chunks(0)):
-            column = file.metadata.schema.column(place)
+        for leaf, chunk in enumerate(parts.chunks(0)):
+            column = file.metadata.schema.column(leaf)
             if column.max_repetition_level > 0 or "." in column.path:
                 continue
             span, index = chunk.span, chunk.index("offset")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.row_hash.md5_lanes import md5_lanes
 from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
-from stream_app.format.row_hash.row_texts import row_texts, shown_texts
+from stream_app.format.row_hash.row_texts import readable_texts, row_texts
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.schema.data_type import parse_columns
 
@@ -54,8 +54,8 @@ def value_text(name: str, value: Any) -> str:
 
 def row_text(row: dict[str, Any]) -> bytes:
     return "".join(
-        f"{place}={value_text(name, row[name])};"
-        for place, name in enumerate(COLUMNS.names)
+        f"{position}={value_text(name, row[name])};"
+        for position, name in enumerate(COLUMNS.names)
         if row.get(name) is not None
     ).encode()
 
@@ -177,7 +177,7 @@ def test_the_text_of_an_array(kind: str, values: list[Any], text: str, shown: st
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     data, offsets = row_texts(batch, columns)
     assert bytes(data).decode() == f"1=1;0={text};1=7;0={text};"
-    assert shown_texts(bytes(data[offsets[1] : offsets[2]]), columns) == f"a = {shown}, b = 7"
+    assert readable_texts(bytes(data[offsets[1] : offsets[2]]), columns) == f"a = {shown}, b = 7"
     sliced, _ = row_texts(batch.slice(2), columns)
     assert bytes(sliced).decode() == f"0={text};"
 

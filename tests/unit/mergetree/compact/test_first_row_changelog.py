@@ -35,11 +35,11 @@ class KeyFiles:
     layout: KeyValueLayout
     opened: list[str]
 
-    def read_places(
+    def read_with_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         self.opened.append(file.file_name)
-        for batch, places in self.files.read_places(file):
+        for batch, places in self.files.read_with_positions(file):
             yield batch.select(list(self.layout.schema.names)), places
 
 

@@ -49,9 +49,9 @@ def test_what_a_dictionary_would_find(kinds: tuple[str, ...], data: st.DataObjec
         sorted(universe[place] for place in data.draw(some)) for _ in ("keys", "rows")
     )
     keys, rows = a_batch(kinds, wanted), a_batch(kinds, stored)
-    at, places = key_matches(keys, rows, keys.schema.names)
-    matches = dict(zip(at.tolist(), places.tolist(), strict=True))
+    key_indices, row_indices = key_matches(keys, rows, keys.schema.names)
+    matches = dict(zip(key_indices.tolist(), row_indices.tolist(), strict=True))
     assert {wanted[key]: stored[row] for key, row in matches.items()} == {
         key: key for key in wanted if key in set(stored)
     }
-    assert at.tolist() == sorted(at.tolist())
+    assert key_indices.tolist() == sorted(key_indices.tolist())

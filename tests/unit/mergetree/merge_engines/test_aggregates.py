@@ -203,7 +203,7 @@ def test_a_function_folds_as_step_by_step(
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         wanted = [
-            fold.run([(ops[at], values[rows[at]]) for at in range(start, start + length)])
+            fold.run([(ops[index], values[rows[index]]) for index in range(start, start + length)])
             for start, length in zip(starts, lengths, strict=True)
         ]
         assert result.type == column.type

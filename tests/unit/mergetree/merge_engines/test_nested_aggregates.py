@@ -68,8 +68,8 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
         wanted: list[Value] = []
         for start, length in zip(starts, lengths, strict=True):
             so_far = None
-            for at in range(start, start + length):
-                so_far = fold.next(ops[at], so_far, values[rows[at]])
+            for index in range(start, start + length):
+                so_far = fold.next(ops[index], so_far, values[rows[index]])
             wanted.append(so_far)
         assert result.type == column.type
         assert result.to_pylist() == wanted
@@ -121,10 +121,10 @@ def test_codes_are_equal_where_values_are(kind: pa.DataType, seed: int) -> None:
     texts = [repr(sorted(v, key=repr) if pa.types.is_map(kind) and v else v) for v in values]
     codes = value_codes(column)
     assert [code == 0 for code in codes] == [value is None for value in values]
-    for at, text in enumerate(texts):
-        assert (codes == codes[at]).tolist() == [text == other for other in texts]
+    for row, text in enumerate(texts):
+        assert (codes == codes[row]).tolist() == [text == other for other in texts]
     order = rng.sample(range(len(values)), len(values))
     shuffled = column.take(pa.array(order))
     assert same_values(column, shuffled).tolist() == [
-        text == texts[at] for text, at in zip(texts, order, strict=True)
+        text == texts[row] for text, row in zip(texts, order, strict=True)
     ]

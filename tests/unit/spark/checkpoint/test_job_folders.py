@@ -129,21 +129,21 @@ def test_what_spark_has_noted_is_read(folder: Folder) -> None:
 
 def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
     writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
-    assert writer.newest() is None
+    assert writer.newest_epoch() is None
     assert not writer.has_first_offsets()
     writer.begin_query()
     query = epochs.query_id()
     writer.begin_query()
     assert epochs.query_id() == query
     for first in (3, 4):  # the first one stays
-        writer.first({"t": {"0": first}})
+        writer.write_first_offsets({"t": {"0": first}})
     assert epochs.source_begin(0) == {"t": {"0": 3}}
     for epoch in range(4):
         writer.begin(epoch, {"t": {"10": 7, "0": epoch}}, 5)
         assert not epochs.is_done(epoch)
         writer.finish(epoch)
         assert epochs.is_done(epoch)
-    assert writer.newest() == 3
+    assert writer.newest_epoch() == 3
     assert epochs.source_end(3) == '{"t":{"0":3,"10":7}}'
     assert sorted(folder.files.list_names(folder.path("offsets"))) == ["2", "3"]
     assert sorted(folder.files.list_names(folder.path("commits"))) == ["2", "3"]

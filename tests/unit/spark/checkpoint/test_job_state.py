@@ -148,10 +148,10 @@ def test_a_passing_warning_ends_with_its_cause(
 
 def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) -> None:
     """Each file operation is the last one of a process."""
-    for at in range(100):
-        path = tmp_path / str(at)
+    for operation in range(100):
+        path = tmp_path / str(operation)
         with_earlier(path)
-        fault = Fault(at, "after", stays_dead=True)
+        fault = Fault(operation, "after", stays_dead=True)
         try:
             JobStateFile(a_folder(path, fault)).update(epoch=8)
         except OSError:
@@ -163,7 +163,7 @@ def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) ->
         assert files_in(again.folder) == ["job_state.json"]
         if not fault.has_struck:
             break
-    assert at >= 2
+    assert operation >= 2
 
 
 @pytest.mark.parametrize("name", ["job_state.json", "stream_app.json"])

@@ -37,7 +37,7 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
         column = "reason" if index == UNREADABLE_INDEX else "offset"
         parts[index] = part.column(column).to_pylist()
         if index != UNREADABLE_INDEX:
-            assert [values[at] for at in parts[index]] == [
+            assert [values[offset] for offset in parts[index]] == [
                 value.decode() for value in part.column("value").to_pylist()
             ]
     return dict(parts)

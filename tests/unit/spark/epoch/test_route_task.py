@@ -50,7 +50,9 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, settings=plan.settings)
+    later = EpochPlan(
+        tables={0: plan.tables[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings
+    )
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
@@ -85,7 +87,7 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
     }
     sent = EpochPlan(tables=tables, settings=EpochSettings(tasks=1))
     shipped = pickle.loads(pickle.dumps(sent))
-    first, second = (shipped.tables[at].table for at in range(2))
+    first, second = (shipped.tables[number].table for number in range(2))
     assert first.file_io == second.file_io
     first.add_store_requests({"get": 1})
     assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
@@ -133,7 +135,10 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
         cuts = sorted({0, size, *draw(st.lists(st.integers(0, size), max_size=4))})
         step = draw(st.integers(1, 30))
         tasks += [
-            [batch_of(topic_messages[at : min(at + step, stop)]) for at in range(start, stop, step)]
+            [
+                batch_of(topic_messages[begin : min(begin + step, stop)])
+                for begin in range(start, stop, step)
+            ]
             for start, stop in itertools.pairwise(cuts)
         ]
     return draw(st.permutations(tasks)), messages
@@ -282,12 +287,12 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
     assert {block["bucket"] for block in changes} == {0}
     tasks = defaultdict(set)
     for block in changes:
-        place = block["topic"], block["source_partition"], block["partition"]
-        tasks[place].add(murmur_hash(struct.pack("<i", block["task"])) % 6)
+        source = block["topic"], block["source_partition"], block["partition"]
+        tasks[source].add(murmur_hash(struct.pack("<i", block["task"])) % 6)
     assert len(tasks) == 2 * 6 * 3
     assert {len(counted) for counted in tasks.values()} == {1}
-    for topic, day in itertools.product("tu", {place[2] for place in tasks}):
-        used = {task for place, [task] in tasks.items() if (place[0], place[2]) == (topic, day)}
+    for topic, day in itertools.product("tu", {source[2] for source in tasks}):
+        used = {task for source, [task] in tasks.items() if (source[0], source[2]) == (topic, day)}
         assert used == set(range(6))
     counted = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
     assert counted == {(offset, offset): 12 for offset in range(20)}

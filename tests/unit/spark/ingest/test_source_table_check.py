@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, state_of
-from stream_app.spark.checkpoint.sources_met import SourcesMet
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,
@@ -31,7 +31,7 @@ def check_of(checkpoint: Folder) -> SourceTableCheck:
     return SourceTableCheck(JobStateFile(checkpoint))
 
 
-def remembered_tables(checkpoint: Folder) -> SourcesMet:
+def remembered_tables(checkpoint: Folder) -> SourceTableNames:
     return state_of(checkpoint).source_tables_of()
 
 
@@ -57,9 +57,11 @@ def test_distinct_tables(by_topic: dict[str, set[str]], tables: list[str]) -> No
 
 
 def counts_of(
-    records: dict[tuple[str, str], int], others: int = 0, **places: tuple[str, str]
+    records: dict[tuple[str, str], int], others: int = 0, **more_records: tuple[str, str]
 ) -> DecodeCounts:
-    tables = {record: (0, at) for at, record in enumerate([*records, *places.values()])}
+    tables = {
+        record: (0, offset) for offset, record in enumerate([*records, *more_records.values()])
+    }
     return DecodeCounts(tables=tables, records=records, others=others)
 
 
@@ -144,11 +146,11 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"a": ["db.t"]}})
     check = check_of(checkpoint)
 
-    def epoch(at: int, own_records: int, others: int) -> None:
+    def epoch(number: int, own_records: int, others: int) -> None:
         counts = counts_of(
             {("a", "db.t"): own_records} if own_records else {}, others, new=("a", "db.new")
         )
-        counts = replace(counts, ends={("a", 0): PartitionEnd(at, None)})
+        counts = replace(counts, ends={("a", 0): PartitionEnd(number, None)})
         for _ in range(2):  # its rows are written anew
             assert not check.check(counts, check.begin())
 
@@ -183,7 +185,7 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> 
 def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(checkpoint: Folder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
-        check.check(counts_of({("a", f"t{at}"): 1 for at in range(10_000)}), check.begin())
+        check.check(counts_of({("a", f"t{number}"): 1 for number in range(10_000)}), check.begin())
     assert len(str(error.value)) < 1000
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.checkpoint.sources_met import SourcesMet
+from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.truncation import (
     first_counting_offsets,
@@ -39,7 +39,7 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
     ],
 )
 def test_what_is_not_known_is_refused(
-    counted: DecodeCounts, met: SourcesMet, partitions: dict[str, int], problem: str
+    counted: DecodeCounts, met: SourceTableNames, partitions: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):
         first_counting_offsets(counted, met, partitions)

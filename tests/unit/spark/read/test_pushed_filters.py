@@ -95,7 +95,7 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     )
     rows = [row for _, row in RandomChanges(schema, noise).epoch(200)]
     table = pa.Table.from_pylist(rows, arrow_schema(schema.fields)).append_column(
-        "place", pa.array(range(len(rows)))
+        "row", pa.array(range(len(rows)))
     )
     # FLOAT has fewer digits than Python.
     rows = table.to_pylist()
@@ -103,8 +103,8 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
         pushed = a_filter(noise, rows)
         conditions, left = translated_filters([pushed], schema.fields)
         assert (len(conditions), left) == (1, []), pushed
-        places = table.filter(to_expression(conditions[0])).column("place").to_pylist()
-        assert places == [row["place"] for row in rows if holds(pushed, row)], pushed
+        passing = table.filter(to_expression(conditions[0])).column("row").to_pylist()
+        assert passing == [row["row"] for row in rows if holds(pushed, row)], pushed
 
 
 NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")

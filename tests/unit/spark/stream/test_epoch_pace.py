@@ -57,14 +57,14 @@ class EvenJob:
             now = self.clock.steady_seconds()
             if self.last is None:
                 self.last = now
-                self.pace.polled(now)
+                self.pace.note_poll(now)
             until = self.last + self.pace.pause(is_full=False)
             self.clock.sleep(max(0.0, until - now))
             look = self.clock.steady_seconds()
-            self.pace.polled(look)
+            self.pace.note_poll(look)
             self.pace.begin(epoch)
             self.clock.sleep(self.fixed + self.share * (look - self.last))
-            self.pace.committed(epoch)
+            self.pace.note_commit(epoch)
             self.ages.append((self.clock.steady_seconds() - self.last, look - self.last))
             self.last = look
 

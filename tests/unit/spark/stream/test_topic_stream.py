@@ -110,7 +110,7 @@ def drain(
     stream = stream_of(checkpoint, topics, sink, rules or EpochRules())
     stream.start()
     try:
-        assert stream.ended(WAIT_S)
+        assert stream.wait_for_end(WAIT_S)
     finally:
         stream.stop()
     assert topics.is_closed
@@ -215,9 +215,9 @@ def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
     stream = stream_of(checkpoint, topics, sink, EpochRules(drains=False))
     stream.start()
     assert second.wait(WAIT_S)
-    assert not stream.ended(0.0)
+    assert not stream.wait_for_end(0.0)
     stream.stop()
-    assert stream.ended(0.0)
+    assert stream.wait_for_end(0.0)
     assert sink.epochs == [(0, [(0, 0, 1)]), (1, [(0, 1, 3)])]
 
 
@@ -230,7 +230,7 @@ def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> N
     began = time.monotonic()
     stream.stop()
     assert time.monotonic() - began < WAIT_S / 2
-    assert stream.ended(0.0)
+    assert stream.wait_for_end(0.0)
 
 
 def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder) -> None:
@@ -245,7 +245,7 @@ def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder
         topics.is_asked.clear()
         assert topics.is_asked.wait(WAIT_S)
     stream.stop()
-    assert stream.ended(0.0)
+    assert stream.wait_for_end(0.0)
     assert names(checkpoint, "offsets") == ["0"]
 
 
@@ -267,7 +267,7 @@ def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: Folder
     stream.failure = lambda: StreamAppError("in whole")
     stream.start()
     with pytest.raises(StreamAppError, match="in whole"):
-        stream.ended(WAIT_S)
+        stream.wait_for_end(WAIT_S)
 
 
 @dataclass
@@ -279,13 +279,13 @@ class NotedPace:
     full: list[bool] = field(default_factory=list)
     is_kept: bool = True
 
-    def polled(self, at: float) -> None:
-        self.looks.append(at)
+    def note_poll(self, now: float) -> None:
+        self.looks.append(now)
 
     def begin(self, epoch: int) -> None:
         self.begun.append(epoch)
 
-    def committed(self, epoch: int) -> None:
+    def note_commit(self, epoch: int) -> None:
         raise AssertionError(f"the committer's word, not the stream's: {epoch}")
 
     def pause(self, *, is_full: bool) -> float:

@@ -141,7 +141,7 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
     ]
     rows = assigner.job.rows(changes)
     rows = rows.append_column(UNCHANGED, pa.array(["v", "v", None]))
-    rows = rows.append_column(MESSAGE, pa.array([{"offset": at} for at in range(3)]))
+    rows = rows.append_column(MESSAGE, pa.array([{"offset": offset} for offset in range(3)]))
     places = {
         (deserialize_row(partition, assigner.job.table.schema.partition_type.types)[0], row["id"])
         for partition, _, part in assigner.placement.place(0, rows)
@@ -199,4 +199,6 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
 
 def _leaving_out(rows: pa.RecordBatch) -> pa.RecordBatch:
     rows = rows.append_column(UNCHANGED, pa.array(["v"] * rows.num_rows))
-    return rows.append_column(MESSAGE, pa.array([{"offset": at} for at in range(rows.num_rows)]))
+    return rows.append_column(
+        MESSAGE, pa.array([{"offset": offset} for offset in range(rows.num_rows)])
+    )

@@ -27,7 +27,10 @@ def files(
     """Files of buckets 0, 2, 4 …; hashes are distinct."""
     hashes = noise.permutation(np.arange(sum(counts), dtype=np.int32) * 3 - 1000)
     cuts = np.split(hashes, np.cumsum(counts)[:-1])
-    return {2 * at: table.hash_index_files.write(b"", 2 * at, cut) for at, cut in enumerate(cuts)}
+    return {
+        2 * number: table.hash_index_files.write(b"", 2 * number, cut)
+        for number, cut in enumerate(cuts)
+    }
 
 
 def read(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:

@@ -74,9 +74,9 @@ def _split_position(text: str) -> tuple[str, change.Position | None]:
     if match is None:
         return text, None
     if match["end"]:
-        return match["rest"], change.Position(change.ColumnPlace(match["end"].lower()))
+        return match["rest"], change.Position(change.MoveType(match["end"].lower()))
     column = match[4] or match[5] or match[6]
-    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), column)
+    return match["rest"], change.Position(change.MoveType(match["side"].lower()), column)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-SourcesMet = Mapping[str, Collection[str]]
+SourceTableNames = Mapping[str, Collection[str]]
 """Topic → names of the source tables whose rows it has brought."""
 
 
-def with_seen(
-    met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
+def add_source_tables_seen(
+    source_tables: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
     """Return the known source tables of a table, extended by those of another epoch."""
-    topics = {topic: set(names) for topic, names in met.items()}
+    topics = {topic: set(names) for topic, names in source_tables.items()}
     for topic, name in seen:
         topics.setdefault(topic, set()).add(name)
     return {topic: sorted(names) for topic, names in topics.items()}
