@@ -184,7 +184,7 @@ class RangeReader:
             count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
-                batch = self._take_batch(pointers[:count], progress)
+                batch = self._take(pointers[:count], progress)
                 if batch is not None:
                     self._batch_messages = _next_size(self._batch_messages, batch)
                     yield batch
@@ -192,9 +192,7 @@ class RangeReader:
             else:
                 self._check_patience(progress)
 
-    def _take_batch(
-        self, pointers: npt.NDArray[np.int64], progress: _Progress
-    ) -> pa.RecordBatch | None:
+    def _take(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
         """Return those of these messages that belong to the range, and release all of them."""
         addresses = pointers.tolist()
         try:
